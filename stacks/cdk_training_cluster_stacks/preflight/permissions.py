@@ -104,9 +104,11 @@ def judge_simulation(who: str, results: Sequence[Mapping[str, Any]] | None) -> V
         return passed(f"{who} may do all {len(results)} actions, as IAM simulates them")
     names = ", ".join(sorted(each["EvalActionName"] for each in denied))
     mend = f"allow {who}: {names}"
-    # A policy with conditions depends on the request, which a simulation does not know.
-    if all(each.get("MissingContextValues") and each["EvalDecision"] == "implicitDeny" for each in denied):
-        return unknown(f"{who} may do {names} under conditions only", mend)
+    # A policy may allow an action on some resources, or under conditions, which a simulation of `*` does not name.
+    if all(each["EvalDecision"] == "implicitDeny" for each in denied):
+        return unknown(
+            f"policies allow {who} {names} on some resources or under conditions only, or not at all", mend
+        )
     return failed(f"{who} is denied {names}, as IAM simulates it", mend)
 
 

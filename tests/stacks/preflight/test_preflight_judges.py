@@ -154,7 +154,13 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "stack: stuck": (_STACK({"StackStatus": "UPDATE_ROLLBACK_FAILED"}), FAIL, "continue-update-rollback"),
     "stack: busy": (_STACK({"StackStatus": "UPDATE_IN_PROGRESS"}), FAIL, "describe-stack-events"),
     "simulation": (judge_simulation("R", [simulated("allowed")]), PASS, "all 1 actions"),
-    "simulation: denied": (judge_simulation("R", [simulated("implicitDeny")]), FAIL, "allow R: ec2:CreateVpc"),
+    "simulation: denied": (judge_simulation("R", [simulated("explicitDeny")]), FAIL, "allow R: ec2:CreateVpc"),
+    "simulation: resources": (judge_simulation("R", [simulated("implicitDeny")]), UNKNOWN, "on some resources"),
+    "simulation: both": (
+        judge_simulation("R", [simulated("implicitDeny"), simulated("explicitDeny")]),
+        FAIL,
+        "R is denied ec2:CreateVpc",
+    ),
     "simulation: conditions": (
         judge_simulation("R", [simulated("implicitDeny", MissingContextValues=["aws:RequestTag/a"])]),
         UNKNOWN,
@@ -165,7 +171,7 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "caller: roles": (judge_caller(([simulated("allowed")], [simulated("implicitDeny")])), PASS, "CDK's roles"),
     "caller: own": (judge_caller(([simulated("explicitDeny")], [simulated("allowed")])), PASS, "of its own"),
     "caller: neither": (
-        judge_caller(([simulated("explicitDeny")], [simulated("implicitDeny")])),
+        judge_caller(([simulated("explicitDeny")], [simulated("explicitDeny")])),
         FAIL,
         "sts:AssumeRole",
     ),
