@@ -38,7 +38,7 @@ class NodeMetrics:
         efa_retransmits: Bytes that they sent again since the last report, likewise.
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
-        collector_failed: Likewise, when a node works but sends no metrics to Prometheus.
+        collector_failed: Likewise, when a node works but a part of its collector for Prometheus cannot be set up.
     """
 
     namespace: str

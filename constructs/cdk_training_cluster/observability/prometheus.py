@@ -26,7 +26,7 @@ from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.metrics import NODE_METRICS
 
-# Prometheus scrapes no faster than an exporter answers; DCGM's fields are read every 30 seconds by default.
+# The DCGM exporter, which reads its fields every 30 seconds by default, reads them as often as Prometheus scrapes.
 INTERVAL_SECONDS: Final = Whole(minimum=10, maximum=300)
 
 # https://docs.aws.amazon.com/prometheus/latest/userguide/AMP_quotas.html
@@ -36,7 +36,8 @@ RETENTION_DAYS: Final = Whole(minimum=1, maximum=1095)
 _WITHOUT_PROMETHEUS = re.compile(r"cn-.*")
 
 # https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html. A subject of SNS has at most
-# 100 characters; the longest name of a cluster and of an alert fit.
+# 100 characters; the longest name of a cluster and of an alert fit. NodeSilent ends when its node is back or when the
+# samples that it compares with are too old: nothing says which, so its end is not sent.
 _ALERT_MANAGER = """\
 template_files:
   cluster: |
@@ -55,15 +56,23 @@ alertmanager_config: |
     group_wait: 30s
     group_interval: 5m
     repeat_interval: 12h
+    routes:
+      - receiver: alert-topic-without-ends
+        matchers: [alertname="NodeSilent"]
   receivers:
-    - name: alert-topic
+"""
+# https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-receiver-config.html
+_RECEIVER = """\
+    - name: @NAME@
       sns_configs:
         - topic_arn: @TOPIC@
           sigv4:
             region: @REGION@
+          send_resolved: @ENDS@
           subject: '{{ template "cluster.subject" . }}'
           message: '{{ template "cluster.message" . }}'
 """
+_RECEIVERS = {"alert-topic": "true", "alert-topic-without-ends": "false"}
 
 
 @checked
@@ -110,13 +119,13 @@ class ClusterPrometheus(Construct):
     retention says, or until `aws amp delete-workspace` deletes it. A cluster that is deployed again gets a new one.
 
     Resources: an `AWS::APS::Workspace` with an alert manager that notifies the alert topic, an
-    `AWS::APS::RuleGroupsNamespace`, an `AWS::CloudWatch::Alarm` on nodes whose metrics do not arrive, and a statement
-    in the policy of the topic.
+    `AWS::APS::RuleGroupsNamespace`, an `AWS::CloudWatch::Alarm` on nodes whose collector cannot be set up, and a
+    statement in the policy of the topic.
 
     Attributes:
         workspace: The workspace.
         collector: What the nodes are told.
-        collector_alarm: The alarm on nodes whose metrics do not arrive.
+        collector_alarm: The alarm on nodes whose collector cannot be set up.
 
     Source: https://docs.aws.amazon.com/prometheus/latest/userguide/what-is-Amazon-Managed-Service-Prometheus.html
     """
@@ -161,9 +170,7 @@ class ClusterPrometheus(Construct):
             "Workspace",
             alias=cluster_name,
             kms_key_arn=None if encryption_key is None else encryption_key.key_arn,
-            alert_manager_definition=_ALERT_MANAGER.replace("@TOPIC@", alert_topic.topic_arn).replace(
-                "@REGION@", HERE.region
-            ),
+            alert_manager_definition=_alert_manager(alert_topic.topic_arn),
             workspace_configuration=None
             if observability.retention_days is None
             else aps.CfnWorkspace.WorkspaceConfigurationProperty(
@@ -230,10 +237,10 @@ class ClusterPrometheus(Construct):
         alarm = node_metric(NODE_METRICS.collector_failed, cluster_name, statistic="Sum").create_alarm(
             self,
             "CollectorFailed",
-            alarm_description=f"{cluster_name}: a node works but sends no metrics to Prometheus. Look in the metric "
-            f"{NODE_METRICS.collector_failed} by NodeGroup for the node's group, and on its nodes at `journalctl -u "
-            "cdk-training-cluster-collector`: it tries again every 5 minutes. Runbook: "
-            f"{runbook('node', 'CollectorFailed')}",
+            alarm_description=f"{cluster_name}: a node works, but a part of its collector for Prometheus could not "
+            f"be set up and sends no metrics. Look in the metric {NODE_METRICS.collector_failed} by NodeGroup for "
+            "the node's group, and on its nodes at `journalctl -u cdk-training-cluster-collector`: it tries again "
+            f"every 5 minutes. Runbook: {runbook('node', 'CollectorFailed')}",
             threshold=1,
             # What cannot be downloaded now may be a little later.
             evaluation_periods=4,
@@ -244,3 +251,8 @@ class ClusterPrometheus(Construct):
         )
         alarm.add_alarm_action(actions.SnsAction(topic))
         return alarm
+
+
+def _alert_manager(topic: str) -> str:
+    receivers = (_RECEIVER.replace("@NAME@", name).replace("@ENDS@", ends) for name, ends in _RECEIVERS.items())
+    return "".join((_ALERT_MANAGER, *receivers)).replace("@TOPIC@", topic).replace("@REGION@", HERE.region)

@@ -159,6 +159,14 @@ def test_amtool_takes_the_alert_manager_s_definition(tmp_path: Path) -> None:
     (tmp_path / "alertmanager.yml").write_text(definition["alertmanager_config"])
     checked = run("amtool", "check-config", "alertmanager.yml", cwd=tmp_path)
     assert checked.returncode == 0, checked.stderr + checked.stdout
+    for alert, receiver in {"NodeSilent": "alert-topic-without-ends", "ExporterDown": "alert-topic"}.items():
+        routed = run(
+            "amtool", "config", "routes", "test", "--config.file=alertmanager.yml", f"alertname={alert}", cwd=tmp_path
+        )
+        assert routed.stdout.strip() == receiver
+    receivers = yaml.safe_load(definition["alertmanager_config"])["receivers"]
+    ends = {each["name"]: sns_config["send_resolved"] for each in receivers for sns_config in each["sns_configs"]}
+    assert ends == {"alert-topic": True, "alert-topic-without-ends": False}
     told = '{{ template "cluster.subject" . }}|{{ template "cluster.message" . }}'
     data = tmp_path / "data.json"
     data.write_text(json.dumps(_NOTIFICATION))

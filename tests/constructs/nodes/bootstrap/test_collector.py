@@ -86,6 +86,8 @@ def test_it_starts_what_the_node_has_to_report(
         assert name == "efa" or re.search(r"(--web.listen-address=|-a )127\.0\.0\.1:1\d{4}\b", unit)
         assert "CPUQuota=100%\nMemoryMax=1G\n" in unit
     assert "SYS_ADMIN" not in units.get("dcgm", "")
+    # A GPU is read as often as its values are sent, and billed.
+    assert "dcgm" not in units or " -a 127.0.0.1:19400 -c 30000 -f /etc/counters.csv\n" in units["dcgm"]
     first = node.files()
     assert _install(node) == 0
     assert node.files() == first
@@ -117,7 +119,7 @@ def _wrong_archive(node: NodeSandbox) -> None:
     [
         (_wrong_archive, "prometheus", "is not the file that was published: its SHA-256 must be "),
         (lambda node: node.lacks("docker"), "dcgm", "the image has neither dcgm-exporter nor Docker"),
-        (lambda node: node.fail("docker", "pull"), "dcgm", "dcgm: "),
+        (lambda node: node.fail("docker", "image inspect|pull"), "dcgm", "dcgm: "),
         (lambda node: node.fail("curl", "node_exporter"), "node-exporter", "node_exporter: "),
     ],
 )
@@ -129,10 +131,17 @@ def test_what_cannot_be_had_is_reported_and_the_others_go_on(
     assert _install(node) == 1
     assert {"node-exporter", "efa", "dcgm", "prometheus"} - set(_units(node)) == {missing}
     console = node.read("dev/console")
-    assert console.startswith("cdk-training-cluster: ready, but its metrics do not reach Prometheus: ")
+    assert console.startswith("cdk-training-cluster: ready, but not all of its metrics reach Prometheus: ")
     assert said in console
     [call] = [call for call in node.calls if call.startswith("aws cloudwatch put-metric-data")]
     assert '"MetricName":"CollectorFailed"' in call
+
+
+def test_an_image_that_the_node_has_is_not_pulled_again(make_collecting: MakeNode) -> None:
+    node = make_collecting()
+    node.fail("docker", "pull")
+    assert _install(node) == 0
+    assert "dcgm" in _units(node)
 
 
 def test_a_node_whose_systemd_refuses_the_collector_is_ready(make_collecting: MakeNode) -> None:

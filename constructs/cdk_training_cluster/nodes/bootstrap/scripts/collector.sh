@@ -83,13 +83,15 @@ efa() {
 dcgm() {
   if [[ -z $DCGM_PORT ]]; then return 0; fi
   local counters=${SCRIPTS_DIR#"$ROOT"}/dcgm.csv image command
+  local listen="-a 127.0.0.1:$DCGM_PORT -c $((INTERVAL * 1000))"
   if command -v dcgm-exporter >/dev/null; then
-    command="$(command -v dcgm-exporter) -a 127.0.0.1:$DCGM_PORT -f $counters"
+    command="$(command -v dcgm-exporter) $listen -f $counters"
   elif command -v docker >/dev/null; then
     image=$DCGM_IMAGE@$(pinned DCGM)
-    retry 3 docker pull --quiet "$image"
+    # At a later start the node has it, whether or not the registry answers.
+    if ! docker image inspect "$image" >/dev/null 2>&1; then retry 3 docker pull --quiet "$image"; fi
     command="$(command -v docker) run --rm --name $PREFIX-dcgm --gpus all --network host \
---volume $counters:/etc/counters.csv:ro $image -a 127.0.0.1:$DCGM_PORT -f /etc/counters.csv"
+--volume $counters:/etc/counters.csv:ro $image $listen -f /etc/counters.csv"
   else
     die "the image has neither dcgm-exporter nor Docker: GPU metrics stay out of Prometheus"
   fi

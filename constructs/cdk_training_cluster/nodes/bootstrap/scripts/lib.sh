@@ -150,10 +150,10 @@ report_failure() {
     --metric-data "$FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
 }
 
-# report_collector_failure MESSAGE: likewise, of a node that works, but sends no metrics to Prometheus.
+# report_collector_failure MESSAGE: likewise, of a node that works, but does not send all of its metrics to Prometheus.
 report_collector_failure() {
   log "collector: $1"
-  to_console "ready, but its metrics do not reach Prometheus: $1" || log "the console could not be written"
+  to_console "ready, but not all of its metrics reach Prometheus: $1" || log "the console could not be written"
   aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \
     --metric-data "$COLLECTOR_FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
 }
