@@ -12,6 +12,7 @@ from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
 from cluster_power.reservations import ACTIVE, Reservation
+from cluster_power.schedules import timetable
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
@@ -124,11 +125,13 @@ def _scheduled(group: Group, context: Context) -> Iterator[Alert]:
     if judgment.notice is not None:
         return  # It could not be recorded, and so the stop comes later than it says.
     left = format_minutes(judgment.stop_at - context.now)
+    kept = timetable(schedule).at(judgment.stop_at).next_end
+    until = f"{time_text(kept)}, when the next window ends" if kept else "a stop command"
     yield Alert(
         key=end_key("stop", judgment.stop_at, SCHEDULE),
         subject=subject(f"{settings.cluster}: its schedule stops the nodes of {name} in {left}"),
         text=f"Cluster {settings.cluster}\n\n{name}: its schedule ({schedule}) stops its nodes at "
-        f"{time_text(judgment.stop_at)}: save checkpoints.\n\nTo keep them until the next window ends:\n"
+        f"{time_text(judgment.stop_at)}: save checkpoints.\n\nTo keep them until {until}:\n"
         f"{group_command('start', settings.cluster, name, settings.region)}",
         expires=judgment.stop_at,
     )

@@ -117,7 +117,8 @@ def _judge_running(
         return Judgment(now="it runs: it has no window", then="nothing", edge=None)
     noticed = notice if notice is not None and _counts(notice, order, end) else None
     given = noticed or Notice(window_end=end, at=now)
-    due = max(end, given.at + schedule.warning) if runs else end
+    warned = end if _is_short(schedule, order, given) else given.at + schedule.warning
+    due = max(end, warned) if runs else end
     if _is_kept(order, end, noticed):
         why = "a window is open" if moment.inside else "outside its windows"
         later = timetable(schedule).at(end).next_end if moment.inside else moment.next_end
@@ -139,6 +140,12 @@ def _judge_running(
         edge=now,
         order=_stop(schedule, order, end, now),
     )
+
+
+def _is_short(schedule: ScheduleSettings, order: Order, notice: Notice) -> bool:
+    """Say whether a window is shorter than its warning, given at its start: it ends on time all the same."""
+    end = notice.window_end
+    return order.by == Sender.SCHEDULE and order.since > end - schedule.warning and notice.at < end
 
 
 def _counts(notice: Notice, order: Order, end: datetime) -> bool:

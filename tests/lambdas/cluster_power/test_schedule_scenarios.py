@@ -46,6 +46,7 @@ def test_nodes_are_warned_of_stopped_and_started(scene: Scene, group: FakeGroup)
     assert (group.desired, scene.subjects()) == (8, [STOP])
     text = scene.sns.messages[0]["Message"]
     assert "weekdays 08:00-20:00 UTC) stops its nodes at 2026-11-02T20:00:00Z: save checkpoints." in text
+    assert "To keep them until 2026-11-03T20:00:00Z, when the next window ends:" in text
     assert "training-cluster start base-pod --node-group workers" in text
 
     found = scene.tick_at(at("2 20:00"))["workers"]
@@ -187,6 +188,16 @@ def test_nodes_that_are_added_to_a_stopped_group_outside_the_function_are_one_me
     group.desired = 0
     scene.minute(3)
     assert scene.subjects()[2:] == ["base-pod: no nodes of workers run though its schedule has stopped it"]
+
+
+def test_a_window_that_is_shorter_than_the_warning_ends_on_time(scene: Scene, group: FakeGroup) -> None:
+    scene.schedules = (ScheduleSettings(windows=("weekdays 08:00-08:10 UTC",)),)
+    scene.minute(30)
+    scene.tick_at(at("3 08:00"))
+    assert group.desired == 8
+
+    scene.tick_at(at("3 08:10"))
+    assert (group.desired, scene.subjects()[-1]) == (0, STOP.replace("15", "9"))
 
 
 def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: FakeGroup) -> None:
