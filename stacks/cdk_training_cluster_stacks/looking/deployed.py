@@ -1,11 +1,12 @@
 """A deployed cluster as commands ask about it: clients for several threads, and its functions' answers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.target import Target, resolve
@@ -13,6 +14,7 @@ from cluster_contract.description import ClusterDescription
 
 # arn:aws:lambda:us-east-1:111122223333:function:name, and :alias where there is one.
 _PARTS_OF_ARN = 7
+_Read = TypeVar("_Read")
 STATUS = {"action": "status"}
 # Where functions run: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _REFUSALS = {
@@ -105,6 +107,24 @@ def at_this_moment(target: Target) -> Deployed:
         ValueError: The cluster is not deployed.
     """
     return Deployed(target=target, description=target.description, now=datetime.now(UTC).replace(microsecond=0))
+
+
+def read_all(sources: Mapping[str, Callable[[], Iterable[_Read]]]) -> tuple[list[_Read], dict[str, str]]:
+    """Read several sources at once, and return what they hold in their order, and why some of it is not known.
+
+    Args:
+        sources: What reads each, by its name.
+    """
+    found: list[_Read] = []
+    unknown: dict[str, str] = {}
+    with ThreadPoolExecutor(max_workers=len(sources)) as threads:
+        asked = {name: threads.submit(lambda read=read: list(read())) for name, read in sources.items()}  # type: ignore[misc]
+        for name, one in asked.items():
+            try:
+                found += one.result()
+            except ValueError as error:
+                unknown[name] = str(error)
+    return found, unknown
 
 
 def unqualified(function: str) -> str:

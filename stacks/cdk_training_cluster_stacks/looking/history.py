@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.looking.deployed import Deployed, unqualified
+from cdk_training_cluster_stacks.looking.deployed import Deployed, read_all, unqualified
 from cdk_training_cluster_stacks.looking.records import Record, quoted, read_records
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
@@ -67,15 +66,7 @@ def read_history(cluster: Deployed, since: timedelta) -> History:
     sources["Auto Scaling"] = lambda: activities(cluster, since)
     sources["Spot Fleet"] = lambda: fleet_events(cluster, since)
     sources["CloudFormation"] = lambda: _of_stack(cluster, since)
-    found: list[Happening] = []
-    unknown: dict[str, str] = {}
-    with ThreadPoolExecutor(max_workers=len(sources)) as threads:
-        asked = {name: threads.submit(lambda read=read: list(read())) for name, read in sources.items()}  # type: ignore[misc]
-        for name, one in asked.items():
-            try:
-                found += one.result()
-            except ValueError as error:
-                unknown[name] = str(error)
+    found, unknown = read_all(sources)
     return History(happenings=sorted(found, key=lambda one: one.time), unknown=unknown)
 
 
@@ -134,7 +125,8 @@ def _of_group(client: Any, group: Mapping[str, Any], first: datetime) -> Iterato
             if one["StartTime"] < first:
                 return
             failed = one["StatusCode"] in _FAILED
-            message = f": {one['StatusMessage']}" if failed and one.get("StatusMessage") else ""
+            said = one.get("StatusMessage", "").rstrip(".")
+            message = f": {said}" if failed and said not in one["Description"] else ""
             yield Happening(
                 time=one["StartTime"],
                 source="Auto Scaling",

@@ -3,12 +3,12 @@
 import re
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.looking.console import console_output, node_id
-from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed
+from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed, read_all
 from cdk_training_cluster_stacks.looking.records import ERRORS, Record, by_time, read_records
 from cdk_training_cluster_stacks.looking.times import LONGEST, clock, moment_text
 from cdk_training_cluster_stacks.problems import printable
@@ -67,16 +67,20 @@ def _show_records(asked: Deployed, kinds: tuple[str, ...], since: timedelta, *, 
         found = read_records(asked, kind, since, ERRORS if errors else "")
         return [one for one in found if one.is_error or not errors]
 
-    with ThreadPoolExecutor(max_workers=len(kinds)) as threads:
-        records = by_time(one for of_kind in threads.map(read, kinds) for one in of_kind)
+    found, unknown = read_all({f"the {kind} function": partial(read, kind) for kind in kinds})
+    if len(unknown) == len(kinds):
+        raise ValueError(next(iter(unknown.values())))
+    records = by_time(found)
     if output == "json":
-        values = {"cluster": asked.name, "records": [_values(one) for one in records]}
+        values = {"cluster": asked.name, "records": [_values(one) for one in records], "unknown": unknown}
         sys.stdout.write(f"{json_text(values)}\n")
         return
     console = terminal()
     for one in records:
         first = f"{clock(one.time)}  {one.kind:<{_KIND}}  {one.level:<{_LEVEL}}  "
         print_paragraph(console, one.message, first=first, style=_STYLES.get(one.level, ""))
+    for source, why in unknown.items():
+        print_paragraph(console, f"unknown: {source}: {why}", style="yellow")
 
 
 def _values(record: Record) -> Mapping[str, object]:

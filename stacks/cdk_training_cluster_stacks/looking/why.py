@@ -3,15 +3,15 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.console import console_output, failed_steps, no_instance, node_id
-from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed
+from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed, read_all
 from cdk_training_cluster_stacks.looking.history import Happening, activities, fleet_events, happening
 from cdk_training_cluster_stacks.looking.records import by_time, quoted, read_records
 from cdk_training_cluster_stacks.looking.times import LONGEST, clock, moment_text
@@ -92,16 +92,7 @@ def find(cluster: Deployed, subject: str, since: timedelta) -> tuple[Sequence[Fi
         ValueError: There is no such node group.
     """
     sources = _of_node(cluster, subject, since) if _NODE.fullmatch(subject) else _of_group(cluster, subject, since)
-    findings: list[Finding] = []
-    unknown: dict[str, str] = {}
-    with ThreadPoolExecutor(max_workers=len(sources)) as threads:
-        asked = {name: threads.submit(lambda read=read: list(read())) for name, read in sources.items()}  # type: ignore[misc]
-        for name, one in asked.items():
-            try:
-                findings += one.result()
-            except ValueError as error:
-                unknown[name] = str(error)
-    return findings, unknown
+    return read_all(sources)
 
 
 def _of_node(cluster: Deployed, id: str, since: timedelta) -> Asked:
@@ -116,7 +107,12 @@ def _of_node(cluster: Deployed, id: str, since: timedelta) -> Asked:
 
 
 def _of_group(cluster: Deployed, name: str, since: timedelta) -> Asked:
-    answer = cluster.ask("power") or {"node_groups": []}
+    try:
+        answer = cluster.ask("power") or {"node_groups": []}
+    except ValueError as error:
+        # The function alone knows what owns the group's nodes.
+        refused = partial(_refused, error)
+        return {"the power function": refused, **_beside(cluster, name, since, ("Auto Scaling", "Spot Fleet"))}
     groups = [one for one in answer["node_groups"] if one["node_group"] == name]
     if not groups:
         known = ", ".join(dict.fromkeys(one["node_group"] for one in answer["node_groups"]))
@@ -124,16 +120,24 @@ def _of_group(cluster: Deployed, name: str, since: timedelta) -> Asked:
             f"why takes a node's id such as i-0123456789abcdef0, or a node group of {cluster.name} ({known}), got "
             f"{name!r}"
         )
-    by_fleet = not any(one.get("auto_scaling_group") for one in groups)
-    owner = "Spot Fleet" if by_fleet else "Auto Scaling"
+    owner = "Auto Scaling" if any(one.get("auto_scaling_group") for one in groups) else "Spot Fleet"
+    return {"the power function": lambda: _power(groups), **_beside(cluster, name, since, (owner,))}
 
-    def owned() -> Iterable[Happening]:
-        return _fleets(cluster, since) if by_fleet else activities(cluster, since)
+
+def _refused(error: ValueError) -> Iterator[Finding]:
+    raise error
+
+
+def _beside(cluster: Deployed, name: str, since: timedelta, owners: Sequence[str]) -> Asked:
+    """Return what knows of a group beside the power function."""
+
+    def owned(owner: str) -> Iterator[Finding]:
+        found = _fleets(cluster, since) if owner == "Spot Fleet" else activities(cluster, since)
+        return _last(found, lambda one: one.node_group == name and one.failed)
 
     return {
-        "the power function": lambda: _power(groups),
         "the nodes": lambda: _bootstraps(cluster, name),
-        owner: lambda: _last(owned(), lambda one: one.node_group == name and one.failed),
+        **{owner: partial(owned, owner) for owner in owners},
         "the power function's log": lambda: _commands(cluster, name, since),
     }
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from subprocess import run
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -190,12 +190,16 @@ def test_spot_fleets_say_what_they_did_and_what_they_could_not() -> None:
 def test_activities_end_where_they_are_too_old_and_say_why_they_failed() -> None:
     found = [
         activity("Launching", "Failed", timedelta(hours=1), "We currently do not have sufficient capacity"),
+        activity("Launching. Status Reason: no capacity", "Failed", timedelta(hours=1), "no capacity."),
         activity("Launching", "Successful", timedelta(days=3)),
         activity("Launching", "Successful", timedelta(hours=1)),
     ]
     with stubbed({"autoscaling": scaling(*found)}) as cluster:
-        (one,) = activities(cluster, _DAY)
-    assert (one.what, one.failed) == ("failed: Launching: We currently do not have sufficient capacity", True)
+        told_of = [(one.what, one.failed) for one in activities(cluster, _DAY)]
+    assert told_of == [
+        ("failed: Launching: We currently do not have sufficient capacity", True),
+        ("failed: Launching. Status Reason: no capacity", True),
+    ]
 
 
 def test_what_cannot_be_read_is_unknown_and_the_rest_is_told() -> None:
@@ -285,6 +289,23 @@ def test_a_group_says_what_the_power_function_its_consoles_auto_scaling_and_the_
         ("power", "stop: workers should have 0 nodes (by an operator: ada: the weekend)", NOW),
     ]
     assert unknown == {}
+
+
+class _Denied:
+    def __getattr__(self, name: str) -> None:
+        raise ValueError(f"AWS denies {name}")
+
+
+def test_a_group_whose_power_function_does_not_answer_is_told_of_by_the_rest() -> None:
+    replies: dict[str, list[Reply]] = {
+        "autoscaling": scaling(activity("Launching", "Failed", timedelta(minutes=1))),
+        "logs": [logged("power", '"workers"', _STOP)],
+    }
+    with stubbed(replies, kinds=("power",), power=ValueError("AWS denies Invoke")) as cluster:
+        cast("dict[str, Any]", cluster.clients)["ec2 eu-west-1"] = _Denied()
+        findings, unknown = find(cluster, "workers", _DAY)
+    assert [one.source for one in findings] == ["Auto Scaling", "power"]
+    assert list(unknown) == ["the power function", "the nodes", "Spot Fleet"]
 
 
 def test_a_group_that_is_not_there_is_one_sentence() -> None:
