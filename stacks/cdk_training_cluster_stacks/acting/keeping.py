@@ -50,15 +50,19 @@ class Keep:
         """The tag's value. None: the tag is taken off."""
         return None if self.until is None else self.until.astimezone(UTC).strftime(TIME_FORMAT)
 
-    def said_of(self, name: str) -> str:
+    def said_of(self, name: str, group: str = "") -> str:
         """Say what it means for a node or a node group.
 
         Args:
             name: Its name.
+            group: A node's group, of which the budget stops no node while one is kept.
         """
         if self.value is None:
             return f"{name} is kept no longer: when it is idle it is stopped, after a warning"
-        return f"{name} is kept until {self.value}: it is stopped neither for being idle nor for the budget before"
+        kept = f"{name} is kept until {self.value}: before that it is"
+        if group:
+            return f"{kept} not stopped for being idle, and the budget stops no node of {group}"
+        return f"{kept} stopped neither for being idle nor for the budget"
 
 
 def run(power: PowerFunction, keep: Keep, *, node_groups: Sequence[str], nodes: Sequence[str], output: str) -> None:
@@ -75,17 +79,20 @@ def run(power: PowerFunction, keep: Keep, *, node_groups: Sequence[str], nodes: 
         ValueError: A setting is not allowed, nothing is named so, or AWS refuses.
     """
     check_format(output, formats=_FORMATS)
-    target, kept = power.target, []
+    target, kept, said = power.target, [], []
     if nodes:
         live = find_nodes(target)
         chosen = list(dict.fromkeys(named_node(name, live, target.name) for name in nodes))
         _tag_by_id(target, keep, [node.id for node in chosen])
-        kept += [f"{node.name} ({node.id})" for node in chosen]
+        for node in chosen:
+            kept.append(f"{node.name} ({node.id})")
+            said.append(keep.said_of(kept[-1], node.node_group))
     if node_groups or not nodes:
         for group in power.status(node_groups)["node_groups"]:
             _tag_owner(target, keep, group)
             kept.append(str(group["node_group"]))
-    notes = ((target.name, tuple(map(keep.said_of, kept))),)
+            said.append(keep.said_of(kept[-1]))
+    notes = ((target.name, tuple(said)),)
     show(output, Document(tables=(), notes=notes), {"cluster": target.name, "until": keep.value, "kept": kept})
 
 

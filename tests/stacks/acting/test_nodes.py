@@ -60,6 +60,17 @@ def test_single_nodes_are_kept_or_no_longer(cluster: Operated, ids: list[str]) -
     assert (untagged[0], untagged[1]["Resources"], len(untagged[1]["Tags"])) == ("delete_tags", ids, 2)
 
 
+def test_a_kept_node_s_group_is_named_since_the_budget_stops_none_of_it(
+    cluster: Operated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    power = PowerFunction(target=cluster.target, pause=cluster.pause)
+    kept = Keep.read("12h", off=False, now=_NOW)
+    keeping.run(power, kept, node_groups=["extras"], nodes=["workers/1"], output="table")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not stopped for being idle, and the budget stops no node of workers" in said
+    assert "extras is kept until 2026-11-24T00:00:00Z: before that it is stopped neither for being idle nor" in said
+
+
 def test_what_iam_denies_is_a_sentence(cluster: Operated) -> None:
     cluster.denied = frozenset({"create_or_update_tags"})
     with pytest.raises(ValueError, match="Auto Scaling group workers-asg: AWS denies CreateOrUpdateTags"):
