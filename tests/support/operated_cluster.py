@@ -45,6 +45,7 @@ class Operated:
         cancelled: The ids of those that were cancelled.
         answers: What becomes of a command on an instance: at each look a status, or at the end the exit status and
             both outputs.
+        refusals: The codes with which the next looks at commands are refused. Empty: a look is answered.
         arn: Who the credentials are.
     """
 
@@ -59,6 +60,7 @@ class Operated:
     commands: list[dict[str, Any]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     answers: dict[str, list[Any]] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
     arn: str = "arn:aws:sts::111122223333:assumed-role/Operators/alice"
 
     @property
@@ -117,17 +119,26 @@ class Operated:
 
     def get_command_invocation(self, *, CommandId: str, InstanceId: str) -> Any:  # noqa: N803
         assert InstanceId in self.commands[int(CommandId) - 1]["InstanceIds"]
-        answers = self.answers[InstanceId]
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        answer = self.answers[InstanceId][0]
         if isinstance(answer, str):
-            if answer == "InvocationDoesNotExist":
-                raise refused(answer, "GetCommandInvocation")
             output = {"StandardOutputContent": "", "StandardErrorContent": ""}
             return {"Status": answer, "StatusDetails": answer, "ResponseCode": -1, **output}
         code, output, error = answer
         status = "Failed" if code else "Success"
         told = {"Status": status, "StatusDetails": status, "ResponseCode": code}
         return {**told, "StandardOutputContent": output, "StandardErrorContent": error}
+
+    def _list_command_invocations(self, *, CommandId: str) -> Iterator[Any]:  # noqa: N803
+        code = self.refusals.pop(0) if self.refusals else ""
+        if code:
+            raise refused(code, "ListCommandInvocations")
+        for one in self.commands[int(CommandId) - 1]["InstanceIds"]:
+            answers = self.answers[one]
+            status = answers[0] if isinstance(answers[0], str) else "Success"
+            if status != "InvocationDoesNotExist":
+                yield {"CommandInvocations": [{"InstanceId": one, "Status": status}]}
+            if status in ("InvocationDoesNotExist", "InProgress") and len(answers) > 1:
+                answers.pop(0)
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("create_tags", "delete_tags", "create_or_update_tags"):

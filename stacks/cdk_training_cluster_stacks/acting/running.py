@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -30,10 +30,11 @@ _CUT_MARK = "--output truncated--"
 _RUNNING = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
 _SUCCESS, _NO = "Success", 1
 _EVERY_SECONDS = 2.0
-# Invocations show up in the answers of AWS some moments after the command is sent.
-_NOT_YET = "InvocationDoesNotExist"
-_NOT_SENT = "NotSent"
+# A command shows up in the answers of AWS some moments after it is sent; and AWS may be asked too often.
+_NOT_YET = ("InvocationDoesNotExist", "InvalidCommandId", "Throttling", "ThrottlingException")
+_NOT_SENT, _UNKNOWN = "NotSent", "Unknown"
 _ENDS = {
+    _UNKNOWN: "it is not known what became of the command",
     _NOT_SENT: OFFLINE,
     "Undeliverable": "its SSM agent did not take the command; Run Command needs agent 3.3.40.0 or newer, or the "
     "ec2messages permissions of an older one",
@@ -103,7 +104,8 @@ class Execution:
     timeout: str
     output: str
     pause: Callable[[float], object]
-    _sent: list[str] = field(default_factory=list)
+    _sent: dict[str, str] = field(default_factory=dict)
+    """The commands' ids by those of the nodes."""
 
     def __post_init__(self) -> None:
         """Check what is given before AWS is asked.
@@ -129,12 +131,18 @@ class Execution:
         results = [Result(node=node, status=_NOT_SENT if node.id in away else "") for node in nodes]
         ssm = self.target.client("ssm")
         try:
-            self._wait(ssm, results, self._send([one.node.id for one in results if not one.status]))
+            self._send([one.node.id for one in results if not one.status])
+            self._wait(ssm, results)
         except KeyboardInterrupt:
-            for command in self._sent:
-                with suppress(Exception):  # The user wants to leave.
-                    ssm.cancel_command(CommandId=command)
+            self._cancel(ssm)
             raise
+        except ValueError as error:
+            if not self._sent:
+                raise
+            for one in results:
+                one.status = one.status or _UNKNOWN
+            self._show(results)
+            raise ValueError(f"{error}; {self._cancel(ssm)}") from error
         self._show(results)
         return 0 if all(one.status == _SUCCESS for one in results) else _NO
 
@@ -149,8 +157,18 @@ class Execution:
             raise ValueError(f"no node of the cluster {cluster!r} is pending or running: start it first")
         return chosen
 
-    def _send(self, ids: Sequence[str]) -> dict[str, str]:
-        """Send the command, and return its id by the nodes' ids."""
+    def _cancel(self, ssm: Any) -> str:  # noqa: ANN401 - a client
+        """Cancel the command as far as AWS allows, and say what became of that."""
+        commands, told = tuple(dict.fromkeys(self._sent.values())), "the command is being cancelled"
+        for command in commands:
+            try:
+                ssm.cancel_command(CommandId=command)
+            except Exception:  # The first error is told, or the user wants to leave.
+                told = "the command could not be cancelled and may go on"
+        return f"{told}: see aws ssm list-command-invocations --command-id {' and '.join(commands)}"
+
+    def _send(self, ids: Sequence[str]) -> None:
+        """Send the command."""
         from botocore.config import Config  # noqa: PLC0415 - what asks AWS nothing does without it
 
         line = self.words[0] if len(self.words) == 1 else shlex.join(self.words)
@@ -158,7 +176,6 @@ class Execution:
         # A request whose answer is lost is not sent again: the command might run twice.
         once = Config(retries={"mode": "standard", "total_max_attempts": 1})
         sending = self.target.session.client("ssm", region_name=self.target.region, config=once)
-        sent: dict[str, str] = {}
         for start in range(0, len(ids), _MAX_IDS):
             some = list(ids[start : start + _MAX_IDS])
             with plain_refusals("Run Command"):
@@ -169,28 +186,16 @@ class Execution:
                     TimeoutSeconds=_DELIVERY_SECONDS,
                     Comment="training-cluster exec",
                 )["Command"]["CommandId"]
-            self._sent.append(command)
-            sent |= dict.fromkeys(some, command)
-        return sent
+            self._sent.update(dict.fromkeys(some, command))
 
-    def _wait(self, ssm: Any, results: Sequence[Result], sent: dict[str, str]) -> None:  # noqa: ANN401 - a client
-        from botocore.exceptions import ClientError  # noqa: PLC0415 - as above
-
+    def _wait(self, ssm: Any, results: Sequence[Result]) -> None:  # noqa: ANN401 - a client
         while True:
-            for one in results:
-                if one.status:
-                    continue
-                with plain_refusals("Run Command"):
-                    try:
-                        found = ssm.get_command_invocation(CommandId=sent[one.node.id], InstanceId=one.node.id)
-                    except ClientError as error:
-                        if error.response["Error"]["Code"] == _NOT_YET:
-                            continue
-                        raise
-                if found["Status"] not in _RUNNING:
-                    one.status, code = found["StatusDetails"], int(found["ResponseCode"])
-                    one.code = code if code >= 0 else None
-                    one.output, one.error = found["StandardOutputContent"], found["StandardErrorContent"]
+            running = {one.node.id: one for one in results if not one.status}
+            for command in dict.fromkeys(self._sent[node] for node in running):
+                with _unless_later():
+                    for node in _ended_nodes(ssm, command):
+                        if node in running:
+                            _read(ssm, command, running[node])
             if all(one.status for one in results):
                 return
             self.pause(_EVERY_SECONDS)
@@ -207,6 +212,36 @@ class Execution:
             sys.stderr.write(_ended(one.error))
             sys.stderr.writelines(f"{line}\n" for line in _remarks(one))
             sys.stderr.flush()
+
+
+def _ended_nodes(ssm: Any, command: str) -> Iterator[str]:  # noqa: ANN401 - a client
+    """Yield the ids of the nodes on which a command has ended.
+
+    Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_ListCommandInvocations.html
+    """
+    for page in ssm.get_paginator("list_command_invocations").paginate(CommandId=command):
+        yield from (one["InstanceId"] for one in page["CommandInvocations"] if one["Status"] not in _RUNNING)
+
+
+def _read(ssm: Any, command: str, one: Result) -> None:  # noqa: ANN401 - a client
+    found = ssm.get_command_invocation(CommandId=command, InstanceId=one.node.id)
+    if found["Status"] not in _RUNNING:
+        one.status, code = found["StatusDetails"], int(found["ResponseCode"])
+        one.code = code if code >= 0 else None
+        one.output, one.error = found["StandardOutputContent"], found["StandardErrorContent"]
+
+
+@contextmanager
+def _unless_later() -> Iterator[None]:
+    """Let pass what the next look may find."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - what asks AWS nothing does without it
+
+    with plain_refusals("Run Command"):
+        try:
+            yield
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _NOT_YET:
+                raise
 
 
 def _remarks(one: Result) -> Iterator[str]:

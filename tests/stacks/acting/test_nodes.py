@@ -192,6 +192,20 @@ def test_an_interrupt_cancels_the_command(cluster: Operated, ids: list[str]) -> 
     assert cluster.cancelled == ["1"]
 
 
+def test_a_throttled_look_is_repeated_and_a_refused_one_tells_what_has_ended(
+    cluster: Operated, ids: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.answers = {ids[0]: [(0, "one", "")], ids[1]: ["InProgress"]}
+    cluster.refusals = ["ThrottlingException", "", "AccessDeniedException"]
+    refusal = "AWS denies ListCommandInvocations .*; the command is being cancelled: see aws ssm .* --command-id 1$"
+    with pytest.raises(ValueError, match=refusal):
+        execution(cluster, "sleep 9").run([], [])
+    assert cluster.cancelled == ["1"]
+    shown = capsys.readouterr()
+    assert "\none\n" in shown.out
+    assert shown.err == f"error: workers/1 ({ids[1]}): it is not known what became of the command\n"
+
+
 def test_more_nodes_than_one_request_takes_get_several(cluster: Operated) -> None:
     cluster.scene.counts["workers"] = 60
     cluster.scene.auto_scaling.groups["workers-asg"].maximum = 60
