@@ -80,12 +80,15 @@ class FileSystemMetrics:
         return self.metric("MetadataOperations", statistic="Sum", period=period)
 
     def metric_free_data_storage_capacity(self, *, period: Duration | None = None) -> cloudwatch.Metric:
-        """Return the bytes that are free on all storage targets together; `Minimum` is the fullest one's.
+        """Return the bytes that are free on all storage targets together.
+
+        FSx writes a point for each target and minute, and the statistic adds them up: over five minutes it is five
+        times the free space.
 
         Args:
-            period: How much time a point covers. Default: - 5 minutes.
+            period: How much time a point covers. Default: - a minute.
         """
-        return self.metric("FreeDataStorageCapacity", statistic="Sum", period=period)
+        return self.metric("FreeDataStorageCapacity", statistic="Sum", period=period or Duration.minutes(1))
 
     def metric_age_of_oldest_queued_message(
         self, publisher: Literal["AutoImport", "AutoExport"], *, period: Duration | None = None

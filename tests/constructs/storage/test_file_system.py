@@ -286,3 +286,8 @@ def test_metrics_have_aws_s_names(
     made = metric(plain)
     assert (made.namespace, made.metric_name) == ("AWS/FSx", name)
     assert set((made.dimensions or {}).items()) == {("FileSystemId", plain.file_system_id), *dimensions}
+
+
+def test_free_space_is_added_up_over_targets_and_not_over_minutes(plain: TrainingFileSystem) -> None:
+    free = plain.metric_free_data_storage_capacity()
+    assert (free.statistic, free.period.to_minutes()) == ("Sum", 1)
