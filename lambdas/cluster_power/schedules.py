@@ -16,7 +16,6 @@ from cluster_contract.time_zones import time_zone
 from cluster_power.records import Notice, Order, State
 
 _TIME_ZONES = Path(__file__).with_name("time_zones.json")
-_NEXT_START = "it starts"
 _STAYS = "it stays stopped until a start command: a schedule does not undo what {} has ordered"
 
 
@@ -26,8 +25,8 @@ class Judgment:
 
     Attributes:
         now: Why it runs or not.
-        then: What happens at the next edge.
-        edge: The next edge that changes something, or the next one at all. None: there is none within 400 days.
+        then: What happens next.
+        edge: When that happens. None: at no time that the schedule knows, or not within 400 days.
         order: What it orders now. None: nothing.
         stop_at: When its nodes are stopped, once that is so near that a notice is given. None: it is not.
         notice: The notice of that stop, which has to be recorded before it counts. None: it is recorded.
@@ -64,30 +63,33 @@ def judge(
         case None:
             reason = f"it was first deployed outside its windows ({schedule})"
             return _stopped(
-                moment, Order(state=State.STOPPED, by=Sender.SCHEDULE, reason=reason, since=now), is_new=True
+                schedule,
+                moment,
+                Order(state=State.STOPPED, by=Sender.SCHEDULE, reason=reason, since=now),
+                is_new=True,
             )
         case Order(state=State.STOPPED):
             return _judge_stopped(schedule, order, moment, now)
         case Order(limit=0):
-            return Judgment(now=f"it has no nodes: {order}", then=_STAYS.format(order.by), edge=moment.next)
+            return Judgment(now=f"it has no nodes: {order}", then=_STAYS.format(order.by), edge=None)
     if schedule.end is ScheduleEnd.IDLE:
         ran = "a window is open" if moment.inside else f"its window is over: {order}"
         then = "it is not stopped: the idle function stops it once it is idle"
-        return Judgment(now=f"it runs: {ran}", then=then, edge=moment.next)
+        return Judgment(now=f"it runs: {ran}", then=then, edge=None)
     return _judge_running(schedule, order, notice, moment, now=now, runs=runs)
 
 
 def _judge_stopped(schedule: ScheduleSettings, order: Order, moment: Moment, now: datetime) -> Judgment:
     by_idle = order.by == Sender.IDLE
     if not ends(order):
-        return Judgment(now=f"it is {order}", then=_STAYS.format(order.by), edge=moment.next)
+        return Judgment(now=f"it is {order}", then=_STAYS.format(order.by), edge=None)
     if moment.inside and moment.last is not None and (not by_idle or order.since < moment.last):
         if _is_too_late(schedule, moment, now):
-            return _stopped(moment, order)
+            return _stopped(schedule, moment, order)
         reason = f"its window began at {time_text(moment.last)} ({schedule})"
         start = Order(state=State.RUNNING, by=Sender.SCHEDULE, reason=reason, since=now)
         return Judgment(now="a window is open", then="its nodes start", edge=now, order=start)
-    return _stopped(moment, order)
+    return _stopped(schedule, moment, order)
 
 
 def _is_too_late(schedule: ScheduleSettings, moment: Moment, now: datetime) -> bool:
@@ -100,12 +102,11 @@ def _is_too_late(schedule: ScheduleSettings, moment: Moment, now: datetime) -> b
     return moment.next_end - now <= schedule.warning < now - moment.last
 
 
-def _stopped(moment: Moment, order: Order, *, is_new: bool = False) -> Judgment:
+def _stopped(schedule: ScheduleSettings, moment: Moment, order: Order, *, is_new: bool = False) -> Judgment:
     # Inside a window a stop holds if the idle function gave it, or if the window's end is near.
-    starts = moment.next if not moment.inside else None
-    edge = starts or moment.next
-    then = _NEXT_START if starts else "nothing: it starts when the next window begins"
-    return Judgment(now=f"it is {order}", then=then, edge=edge, order=order if is_new else None)
+    if moment.inside and moment.next is not None:
+        moment = timetable(schedule).at(moment.next)
+    return Judgment(now=f"it is {order}", then="it starts", edge=moment.next, order=order if is_new else None)
 
 
 def _judge_running(

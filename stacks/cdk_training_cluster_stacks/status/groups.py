@@ -58,7 +58,8 @@ def _state(group: Mapping[str, Any]) -> Iterator[str]:
 def _schedule(group: Mapping[str, Any]) -> Iterator[str]:
     schedule = group.get("schedule")
     if schedule:
-        following = f"; {schedule['then']} at {schedule['next_edge']}" if schedule["next_edge"] else ""
+        at = f" at {schedule['next_edge']}" if schedule["next_edge"] else ""
+        following = f"; {schedule['then']}{at}" if schedule["then"] else ""
         yield f"{group['node_group']}: schedule {schedule['words']}: {schedule['now']}{following}"
 
 

@@ -294,10 +294,21 @@ def test_a_new_group_starts_beside_one_that_waits_for_its_next_window_after_an_i
 def test_the_status_names_whose_stop_a_schedule_does_not_end(scene: Scene, group: FakeGroup) -> None:
     scene.order("stop", by="cluster_spend")
 
-    assert scene.order("status")["workers"]["schedule"]["then"] == (
-        "it stays stopped until a start command: a schedule does not undo what cluster_spend has ordered"
+    found = scene.order("status")["workers"]["schedule"]
+    assert (found["next_edge"], found["then"]) == (
+        None,
+        "it stays stopped until a start command: a schedule does not undo what cluster_spend has ordered",
     )
     assert group.desired == 0
+
+
+def test_a_group_that_the_idle_function_stopped_in_its_window_starts_with_the_next(scene: Scene) -> None:
+    scene.add()
+    scene.tick_at(at("3 12:00"))
+    scene.order("stop", by="cluster_idle")
+
+    found = scene.order("status")["workers"]["schedule"]
+    assert (found["next_edge"], found["then"]) == ("2026-11-04T08:00:00Z", "it starts")
 
 
 def test_a_group_starts_when_its_schedule_is_removed(scene: Scene, group: FakeGroup) -> None:

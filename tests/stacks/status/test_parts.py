@@ -72,6 +72,10 @@ _GROUPS: dict[str, tuple[Mapping[str, Any], list[Any]]] = {
             "2026-11-23T19:00:00Z"
         ],
     ),
+    "its schedule does nothing at a time": (
+        group(schedule={"words": "daily 08:00-20:00 UTC", "now": "it runs", "then": "it stays", "next_edge": None}),
+        ["workers: schedule daily 08:00-20:00 UTC: it runs; it stays"],
+    ),
     "its block is over": (
         group(**reservation(state="expired", used=0, ends="2026-11-22T11:00:00Z")),
         ["workers: cr-1 is expired, 0 of 4 instances used, ended 2026-11-22T11:00:00Z"],
