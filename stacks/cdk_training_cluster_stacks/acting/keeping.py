@@ -91,9 +91,18 @@ def run(power: PowerFunction, keep: Keep, *, node_groups: Sequence[str], nodes: 
         for group in power.status(node_groups)["node_groups"]:
             _tag_owner(target, keep, group)
             kept.append(str(group["node_group"]))
-            said.append(keep.said_of(kept[-1]))
+            said.append(keep.said_of(kept[-1]) + (_scheduled(group) if keep.value else ""))
     notes = ((target.name, tuple(said)),)
     show(output, Document(tables=(), notes=notes), {"cluster": target.name, "until": keep.value, "kept": kept})
+
+
+def _scheduled(group: Mapping[str, Any]) -> str:
+    """Say what a schedule, which reads no tags, does with the node group."""
+    schedule = group.get("schedule")
+    if not schedule:
+        return ""
+    at = f" at {schedule['next_edge']}" if schedule["next_edge"] else ""
+    return f"; its schedule does not read the tag: {schedule['now']}; {schedule['then']}{at}"
 
 
 def _tag_owner(target: Target, keep: Keep, group: Mapping[str, Any]) -> None:

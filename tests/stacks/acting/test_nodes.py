@@ -12,6 +12,7 @@ from cdk_training_cluster_stacks.acting import connecting, keeping
 from cdk_training_cluster_stacks.acting.keeping import Keep
 from cdk_training_cluster_stacks.acting.power import PowerFunction
 from cdk_training_cluster_stacks.acting.running import Execution
+from cluster_contract.schedule import ScheduleSettings
 from operated_cluster import Operated
 from power_scene import Scene
 
@@ -48,6 +49,17 @@ def test_what_owns_the_nodes_is_kept_until_a_time(cluster: Operated) -> None:
         ("create_or_update_tags", {"Tags": [{**group, **value}]}),
         ("create_tags", {"Resources": ["sfr-extras"], "Tags": [value]}),
     ]
+
+
+def test_what_the_schedule_of_a_kept_group_does_is_said(
+    cluster: Operated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.scene.details["workers"] = {"schedule": 0}
+    cluster.scene.schedules = (ScheduleSettings(windows=("daily 00:00-23:59 UTC",)),)
+    power = PowerFunction(target=cluster.target, pause=cluster.pause)
+    keeping.run(power, Keep.read("12h", off=False, now=_NOW), node_groups=["workers"], nodes=[], output="table")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "its schedule does not read the tag: it runs: a window is open; it is stopped at " in said
 
 
 def test_single_nodes_are_kept_or_no_longer(cluster: Operated, ids: list[str]) -> None:
