@@ -11,6 +11,9 @@ def app() -> None:
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
         sys.exit(f"error: {', '.join(missing)} not found; run: pip install 'cdk-training-cluster[cli]'")
-    from cdk_training_cluster_stacks.commands import training_cluster  # noqa: PLC0415 - see above
+    try:
+        from cdk_training_cluster_stacks.commands import training_cluster  # noqa: PLC0415 - see above
 
-    training_cluster()
+        training_cluster()
+    except KeyboardInterrupt:  # While modules are imported; after that typer does the same.
+        sys.exit(130)

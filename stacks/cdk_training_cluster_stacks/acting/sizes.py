@@ -138,7 +138,8 @@ _LOST = "Work since the last checkpoint, and what is on the nodes' disks, is los
 
 def _stops(nodes: Mapping[str, int]) -> str:
     counts = ", ".join(f"{count} of {name}" for name, count in nodes.items() if count)
-    return f"Stop {sum(nodes.values())} nodes ({counts})? {_LOST}"
+    count = sum(nodes.values())
+    return f"Stop {count} {'node' if count == 1 else 'nodes'} ({counts})? {_LOST}"
 
 
 def _called(node: Node) -> str:

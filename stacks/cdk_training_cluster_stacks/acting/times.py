@@ -23,7 +23,7 @@ def parse_span(option: str, text: str, *, most: timedelta) -> timedelta:
     if span is None or span > most:
         raise ValueError(
             f"{option} must be a number of seconds, minutes, hours or days, such as 90s, 30m, 12h or 2d, and at most "
-            f"{most.days} days, got {text!r}"
+            f"{most.days} {'day' if most.days == 1 else 'days'}, got {text!r}"
         )
     return span
 
