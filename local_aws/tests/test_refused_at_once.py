@@ -98,7 +98,7 @@ def test_an_action_that_moto_lacks_is_a_400_with_its_name(aws: LocalAws) -> None
         "DescribeFastLaunchImages": aws.client("ec2").describe_fast_launch_images,
         "LookupEvents": aws.client("cloudtrail").lookup_events,
         "DescribeFileCaches": aws.client("fsx").describe_file_caches,
-        "GetAccountSettings": aws.client("lambda").get_account_settings,
+        "ListCodeSigningConfigs": aws.client("lambda").list_code_signing_configs,
     }
     for action, call in calls.items():
         with pytest.raises(ClientError, match=f"the local AWS cannot do {action}") as refusal:

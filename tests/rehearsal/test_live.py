@@ -65,6 +65,7 @@ def test_the_price_of_another_region_is_named_as_such() -> None:
     assert not [what for what in prices("us-east-1") if " at the price in " in what]
 
 
+@pytest.mark.sweep
 def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> None:
     environment = account.environment()
     bootstrap = f"cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{account.account}/us-east-1"
