@@ -1,6 +1,6 @@
 """Every example is rehearsed as its comments tell: by the command, with the real CDK CLI.
 
-`.ci/run` rehearses dev-box and base-pod, and `make test-all` each of them.
+`.ci/run` rehearses base-pod and runs the tutorial with dev-box, and `make test-all` rehearses each of them.
 """
 
 import re
