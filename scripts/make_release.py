@@ -1,7 +1,7 @@
 """Make what is published of a version: `make release`.
 
 `dist/` gets the sdist and the wheel, `SHA256SUMS`, and `sbom.json`: all that a user gets with the extra `cli`, as
-CycloneDX. The same sources give the same bytes: whoever doubts a published file makes it anew and compares.
+CycloneDX. The same sources give the same bytes: a user can rebuild a published file and compare.
 """
 
 import hashlib

@@ -23,7 +23,7 @@ def make_outputs(scope: Construct, cluster: "TrainingCluster") -> None:
         CfnOutput(
             scope,
             "ActivateCostTagCommand",
-            description="Lets the AWS budget count the cluster's bill; run it once an organization, in the "
+            description="Lets the AWS budget count the bill of the cluster; run it once an organization, in the "
             "management account, a day after the first deployment",
             value=cluster.cost_budget.activation_command,
         )

@@ -1,4 +1,4 @@
-"""IAM's policy simulator: the local AWS enforces no policies, so that whoever exists may do everything."""
+"""IAM's policy simulator: the local AWS enforces no policies, so that each identity that exists may do everything."""
 
 from typing import Any
 

@@ -237,7 +237,7 @@ class Scene:
         return summary
 
     def tick_at(self, moment: datetime) -> dict[str, Any]:
-        """Let time pass in which nobody calls the function, until it ticks; then let nodes come or go."""
+        """Let time pass in which no command reaches the function, until it ticks; then let nodes come or go."""
         self.pass_time(moment - self.now)
         self.order()
         return self.minute(2)

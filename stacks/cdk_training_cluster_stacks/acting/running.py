@@ -163,7 +163,7 @@ class Execution:
         for command in commands:
             try:
                 ssm.cancel_command(CommandId=command)
-            except Exception:  # The first error is told, or the user wants to leave.
+            except Exception:  # The command shows the first error, or the user wants to leave.
                 told = "the command could not be cancelled and may go on"
         return f"{told}: see aws ssm list-command-invocations --command-id {' and '.join(commands)}"
 

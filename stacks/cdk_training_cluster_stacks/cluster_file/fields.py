@@ -312,7 +312,7 @@ VariableName = Annotated[
         must="be the name of an environment variable: letters, digits and underscores, no digit first",
     ),
 ]
-# Whoever copies the id that CDK shows has the prefix too.
+# The id that CDK shows, and that a user may copy, has the prefix too.
 WarningId = Annotated[
     str,
     Text(

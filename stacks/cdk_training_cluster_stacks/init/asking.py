@@ -38,11 +38,11 @@ class Questions:
             option: The option.
             given: What was given to it. None: nothing.
             question: The question.
-            read: Reads a text, whose option it is told first.
+            read: Reads an answer; its first argument is the name of the option that the question stands for.
             default: What holds if nothing is answered. None: an answer is needed.
 
         Raises:
-            ValueError: What was given is wrong, or nothing was given and nobody can be asked.
+            ValueError: What was given is wrong, or nothing was given where there is no terminal to ask on.
         """
         if given is not None:
             return read(option, given)

@@ -113,7 +113,7 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
         given: What options gave.
         zones: The zones that offer a type.
         force: Whether to replace a file that exists.
-        ask: Asks on a terminal. Default: - nobody is asked
+        ask: Asks on a terminal. Default: - there is no terminal
 
     Raises:
         ValueError: Something given is wrong or missing, or the file exists.
@@ -184,7 +184,7 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
     addresses = questions.answer(
         "--email",
         emails,
-        "Who hears of trouble? E-mail addresses, with commas (empty: nobody yet)",
+        "Which e-mail addresses receive alarms, separated by commas? (empty: none yet)",
         _emails,
         default="",
     )

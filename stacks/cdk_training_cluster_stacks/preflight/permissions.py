@@ -71,7 +71,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """What CloudFormation calls to make a resource of each type."""
 
-# Whoever may not assume the CDK's roles deploys with permissions of its own:
+# A caller that may not assume the CDK's roles deploys with its own permissions:
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _OWN = ("cloudformation:CreateChangeSet", "cloudformation:ExecuteChangeSet", "s3:PutObject", "iam:PassRole")
 _ROLES = ("deploy-role", "file-publishing-role")

@@ -244,7 +244,7 @@ def test_a_stop_is_announced_once_it_is_recorded(scene: Scene, group: FakeGroup)
     assert (group.desired, scene.subjects()) == (0, [STOP])
 
 
-def test_nodes_are_stopped_though_nobody_could_be_warned(scene: Scene, group: FakeGroup) -> None:
+def test_nodes_are_stopped_though_the_topic_takes_no_warning(scene: Scene, group: FakeGroup) -> None:
     scene.sns.fails = True
     scene.pass_time(at("2 19:45") - scene.now)
     with pytest.raises(PartialFailureError):
