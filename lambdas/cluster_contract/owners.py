@@ -1,0 +1,73 @@
+"""What owns the nodes of a node group: the service that launches and terminates them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OwnerKind(StrEnum):
+    """The kinds of owners."""
+
+    AUTO_SCALING_GROUP = "auto_scaling_group"
+    SPOT_FLEET = "spot_fleet"
+    PCS_COMPUTE_NODE_GROUP = "pcs_compute_node_group"
+    EKS_NODEGROUP = "eks_nodegroup"
+    HYPERPOD_INSTANCE_GROUP = "hyperpod_instance_group"
+    BATCH_COMPUTE_ENVIRONMENT = "batch_compute_environment"
+
+    @property
+    def terminates_nodes(self) -> bool:
+        """Whether single nodes can be terminated; if not, the owner chooses itself which it terminates."""
+        return self in _TERMINATES_NODES
+
+
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html, also for the
+# group underneath an EKS node group, and
+# https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchDeleteClusterNodes.html
+_TERMINATES_NODES = frozenset(
+    {OwnerKind.AUTO_SCALING_GROUP, OwnerKind.EKS_NODEGROUP, OwnerKind.HYPERPOD_INSTANCE_GROUP}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerSettings:
+    """What the functions have to know of the owner of a node group's nodes.
+
+    Attributes:
+        kind: What it is.
+        id: Its name or id: of AWS PCS `<cluster id>/<compute node group id>`, of EKS `<cluster>/<node group>`, of
+            HyperPod `<cluster name>/<instance group>`, of Batch the compute environment's name, of a Spot Fleet the
+            request's id.
+        engine_sized: Whether a scheduler launches and terminates nodes as jobs need them: the size that functions set
+            is then the most that it may run.
+    """
+
+    kind: OwnerKind
+    id: str
+    engine_sized: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnedGroupSettings:
+    """What every function has to know of a node group.
+
+    Attributes:
+        owner: What owns its nodes. Default: - an Auto Scaling group, which is found by its tags.
+    """
+
+    owner: OwnerSettings | None = None
+
+    @property
+    def owner_kind(self) -> OwnerKind:
+        """What kind of owner its nodes have."""
+        return OwnerKind.AUTO_SCALING_GROUP if self.owner is None else self.owner.kind
+
+
+def owners_of(kind: OwnerKind, groups: Mapping[str, OwnedGroupSettings]) -> dict[str, OwnerSettings]:
+    """Return the owners of a kind that the settings name, by node group.
+
+    Args:
+        kind: Any but Auto Scaling groups, which are found by their tags.
+        groups: The node groups, by name.
+    """
+    return {name: group.owner for name, group in groups.items() if group.owner and group.owner.kind is kind}
