@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import CfnTag, Duration, Tags
+from aws_cdk import CfnResource, CfnTag, Duration, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -17,24 +17,23 @@ from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
+from cdk_training_cluster.nodes.fleet_owners import LAUNCH_HOOK, AutoScaling, FleetOwners, MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
-from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
-from cdk_training_cluster.nodes.reserved import make_reserved
+from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reserved import Reserved, make_reserved
 from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.owners import OwnerSettings
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
-
-_LAUNCH_HOOK = "ready"
-# Twice what the slowest set-up known takes, file system and scripts included; then the node is taken as it is.
-_LAUNCH_HOOK_SECONDS = 1800
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
@@ -46,7 +45,8 @@ class NodeFleet(Construct):
     size as it finds it.
 
     Resources: an `AWS::EC2::LaunchTemplate` for each layout of network interfaces among the types, an
-    `AWS::AutoScaling::AutoScalingGroup` (with `Capacity.spot_fleet()` an `AWS::EC2::SpotFleet` instead), with
+    `AWS::AutoScaling::AutoScalingGroup` (with `Capacity.spot_fleet()` an `AWS::EC2::SpotFleet` instead, or what the
+    cluster's orchestrator launches nodes with), with
     `Placement.CLUSTER` an `AWS::EC2::PlacementGroup`, what the capacity reserves, and with a warm pool an
     `AWS::AutoScaling::WarmPool` and an `AWS::AutoScaling::LifecycleHook`.
 
@@ -56,13 +56,21 @@ class NodeFleet(Construct):
         instance_types: The facts about the types, in the order of the settings.
         instance_type: The facts about the first type.
         network_interfaces: The interfaces of the first type.
+        network: Where the nodes live.
         role: The instance role.
-        launch_templates: One for each layout of network interfaces among the types, the first type's first.
+        instance_profile: The profile that carries the role.
+        encryption_key: The KMS key that encrypts the root volumes. None: none is given.
+        mount: The file system that the nodes mount. None: they mount none.
+        launch_templates: One for each layout of network interfaces among the types, the first type's first; none
+            where an orchestrator takes none.
         placement_group: The placement group that was made. None: none was.
         capacity_reservation: The reservation that was made. None: none was.
         reservation_group: The resource group of reservations that was made. None: none was.
         reports_efa_traffic: Whether its agents report what goes over EFA, because its idle policy uses that.
         reservation_id: The reservation, made or existing, that all the nodes are launched into. None: there is none.
+        owner: What launches the nodes and replaces them: the Auto Scaling group, the Spot Fleet, or a resource of the
+            cluster's orchestrator.
+        owner_settings: What the functions have to know of it. None: an Auto Scaling group, found by its tags.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
@@ -85,6 +93,7 @@ class NodeFleet(Construct):
         encryption_key: kms.IKey | None = None,
         collector: Collector | None = None,
         _checked: NodeGroupContext | None = None,
+        _owners: FleetOwners | None = None,
     ) -> None:
         """Make the nodes.
 
@@ -105,6 +114,7 @@ class NodeFleet(Construct):
             collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
             _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
                 checked here.
+            _owners: What makes the owner of the nodes. Default: - an Auto Scaling group or a Spot Fleet is made.
 
         Raises:
             ValueError: EC2 would refuse the group; every reason, a line each.
@@ -115,7 +125,11 @@ class NodeFleet(Construct):
         self._environment, self._collector = environment or {}, collector
         self.node_group: NodeGroup = node_group
         self.cluster_name: str = cluster_name
+        self.network: ClusterNetwork = network
         self.role: iam.IRole = role
+        self.instance_profile: iam.IInstanceProfile = instance_profile
+        self.encryption_key: kms.IKey | None = encryption_key
+        self.mount: Mount | None = mount
         self.instance_types: tuple[InstanceTypeInfo, ...] = tuple(nodes.infos)
         self.instance_type: InstanceTypeInfo = self.instance_types[0]
         policy = idle_policy or node_group.idle_policy
@@ -126,61 +140,31 @@ class NodeFleet(Construct):
         for rule, sentence in node_group_warnings(nodes).items():
             self._warn(rule, sentence)
         self.placement_group: ec2.CfnPlacementGroup | None = self._make_placement_group()
+        owners = _owners or AutoScaling()
+        dialect = owners.dialect(node_group)
         reserved = make_reserved(
             self,
             node_group=node_group,
             availability_zone=network.availability_zone,
             placement_group=self.placement_group,
-            tags=self._own_tags(),
+            tags=self.identifying_tags,
+            dialect=dialect,
         )
         self.capacity_reservation: ec2.CfnCapacityReservation | None = reserved.reservation
         self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group
         self.reservation_id: str | None = reserved.reservation_id
         layouts = launch_layouts(node_group, self.instance_types)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
-        launches = [
-            Launch(
-                template=make_launch_template(
-                    self,
-                    f"LaunchTemplate{_suffix(number)}",
-                    node_group=node_group,
-                    layout=layout,
-                    instance_type=types[0],
-                    network=network,
-                    instance_profile=instance_profile,
-                    user_data=self._make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], mount).user_data,
-                    # Where there is no Auto Scaling group to name it.
-                    placement_group=(self.placement_group_name if node_group.capacity.owned_by_spot_fleet else None),
-                    encryption_key=encryption_key,
-                ),
-                instance_types=types,
-            )
-            for number, (layout, types) in enumerate(layouts.items())
-        ]
+        launches = [] if dialect is None else self._make_launches(layouts, owners, dialect, reserved)
         for layout in layouts:
             self._warn_of_a_moving_image(layout, mount)
         self._warn_of_tcp(mount)
         self.launch_templates: tuple[ec2.LaunchTemplate, ...] = tuple(launch.template for launch in launches)
-        self._auto_scaling_group: autoscaling.CfnAutoScalingGroup | None = None
-        self._spot_fleet: ec2.CfnSpotFleet | None = None
-        if node_group.capacity.owned_by_spot_fleet:
-            self._spot_fleet = make_spot_fleet(
-                self,
-                capacity=node_group.capacity,
-                launches=launches,
-                network=network,
-                tags=self._own_tags(),
-            )
-        else:
-            self._auto_scaling_group = make_auto_scaling_group(
-                self,
-                node_group=node_group,
-                launches=launches,
-                network=network,
-                placement_group=self.placement_group_name,
-                reserved=reserved,
-            )
-            self._make_warm_pool(self._auto_scaling_group)
+        made: MadeOwner = owners.make_owner(self, launches, reserved)
+        self.owner: CfnResource = made.resource
+        self.owner_settings: OwnerSettings | None = made.settings
+        # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
+        self.owner.node.add_dependency(*network.way_out)
         check_templates(self)
 
     @property
@@ -200,7 +184,13 @@ class NodeFleet(Construct):
 
     @property
     def launch_template(self) -> ec2.LaunchTemplate:
-        """The launch template of the first type."""
+        """The launch template of the first type.
+
+        Raises:
+            ValueError: The nodes are launched from none.
+        """
+        if not self.launch_templates:
+            raise ValueError(f"node group {self.node_group.name!r} is launched from no launch template; use owner")
         return self.launch_templates[0]
 
     @property
@@ -213,25 +203,31 @@ class NodeFleet(Construct):
         return self.node_group.capacity.placement_group
 
     @property
+    def identifying_tags(self) -> list[CfnTag]:
+        """The tags by which the functions find what belongs to the group, for what CDK's own tagging does not
+        reach."""
+        return [
+            CfnTag(key=CLUSTER_TAG, value=self.cluster_name),
+            CfnTag(key=NODE_GROUP_TAG, value=self.node_group.name),
+        ]
+
+    @property
     def auto_scaling_group(self) -> autoscaling.CfnAutoScalingGroup:
         """The Auto Scaling group that runs the nodes.
 
         Raises:
-            ValueError: A Spot Fleet runs them.
+            ValueError: Something else runs them.
         """
-        if self._auto_scaling_group is None:
-            raise ValueError(
-                f"node group {self.node_group.name!r} has no Auto Scaling group: it is bought with "
-                "Capacity.spot_fleet(); use spot_fleet"
-            )
-        return self._auto_scaling_group
+        if isinstance(self.owner, autoscaling.CfnAutoScalingGroup):
+            return self.owner
+        raise ValueError(self._owned_otherwise("Auto Scaling group"))
 
     @property
     def auto_scaling_group_name(self) -> str:
         """The Auto Scaling group's name.
 
         Raises:
-            ValueError: A Spot Fleet runs the nodes.
+            ValueError: Something else runs the nodes.
         """
         return self.auto_scaling_group.ref
 
@@ -240,24 +236,16 @@ class NodeFleet(Construct):
         """The Spot Fleet that runs the nodes.
 
         Raises:
-            ValueError: An Auto Scaling group runs them.
+            ValueError: Something else runs them.
         """
-        if self._spot_fleet is None:
-            raise ValueError(
-                f"node group {self.node_group.name!r} has no Spot Fleet: it is bought with "
-                f"{self.node_group.capacity.call}; use auto_scaling_group"
-            )
-        return self._spot_fleet
+        if isinstance(self.owner, ec2.CfnSpotFleet):
+            return self.owner
+        raise ValueError(self._owned_otherwise("Spot Fleet"))
 
     @property
     def spot_fleet_id(self) -> str | None:
-        """The id of the Spot Fleet request that runs the nodes. None: an Auto Scaling group runs them."""
-        return None if self._spot_fleet is None else self._spot_fleet.ref
-
-    @property
-    def owner(self) -> autoscaling.CfnAutoScalingGroup | ec2.CfnSpotFleet:
-        """What runs the nodes and replaces them: the Auto Scaling group or the Spot Fleet."""
-        return self._auto_scaling_group or self.spot_fleet
+        """The id of the Spot Fleet request that runs the nodes. None: something else runs them."""
+        return self.owner.ref if isinstance(self.owner, ec2.CfnSpotFleet) else None
 
     def metric_gpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
@@ -280,13 +268,6 @@ class NodeFleet(Construct):
         Tags.of(self).add(NODE_GROUP_TAG, self.node_group.name)
         # Above the name that ec2.LaunchTemplate gives its instances: the path of the construct.
         Tags.of(self).add("Name", f"{self.cluster_name}/{self.node_group.name}", priority=_ABOVE_DEFAULT)
-
-    def _own_tags(self) -> list[CfnTag]:
-        """Return the tags of what CDK's own tagging does not reach."""
-        return [
-            CfnTag(key=CLUSTER_TAG, value=self.cluster_name),
-            CfnTag(key=NODE_GROUP_TAG, value=self.node_group.name),
-        ]
 
     def _warn(self, rule: str, sentence: str) -> None:
         warn(self, rule, sentence)
@@ -320,8 +301,45 @@ class NodeFleet(Construct):
                 "on trn2.",
             )
 
+    def _owned_otherwise(self, wanted: str) -> str:
+        return (
+            f"node group {self.node_group.name!r} has no {wanted}: its nodes are launched by an "
+            f"{self.owner.cfn_resource_type}; use owner"
+        )
+
+    def _make_launches(
+        self,
+        layouts: Mapping[LaunchLayout, tuple[InstanceTypeInfo, ...]],
+        owners: FleetOwners,
+        dialect: LaunchTemplateDialect,
+        reserved: Reserved,
+    ) -> list[Launch]:
+        setup = owners.node_setup(self)
+        return [
+            Launch(
+                template=make_launch_template(
+                    self,
+                    f"LaunchTemplate{_suffix(number)}",
+                    dialect=dialect,
+                    node_group=self.node_group,
+                    layout=layout,
+                    instance_type=types[0],
+                    network=self.network,
+                    instance_profile=self.instance_profile,
+                    user_data=self._make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], setup).user_data,
+                    more_user_data=setup.user_data_parts,
+                    security_groups=owners.security_groups(self),
+                    placement_group=self.placement_group_name,
+                    reserved=reserved,
+                    encryption_key=self.encryption_key,
+                ),
+                instance_types=types,
+            )
+            for number, (layout, types) in enumerate(layouts.items())
+        ]
+
     def _make_bootstrap(
-        self, id: str, layout: LaunchLayout, instance_type: InstanceTypeInfo, mount: Mount | None
+        self, id: str, layout: LaunchLayout, instance_type: InstanceTypeInfo, setup: NodeSetup
     ) -> NodeBootstrap:
         group = self.node_group
         try:
@@ -334,11 +352,11 @@ class NodeFleet(Construct):
                 instance_type=instance_type,
                 efa=layout.efa,
                 efa_traffic=layout.efa and self.reports_efa_traffic,
-                mount=mount,
+                mount=self.mount if setup.mounts else None,
                 environment={**self._environment, **group.environment},
-                scripts_before=group.scripts_before,
-                scripts_after=group.scripts_after,
-                launch_hook=None if group.warm_pool is None else _LAUNCH_HOOK,
+                scripts_before=[*setup.scripts_before, *group.scripts_before],
+                scripts_after=[*setup.scripts_after, *group.scripts_after],
+                launch_hook=None if group.warm_pool is None else LAUNCH_HOOK,
                 collector=self._collector,
             )
         except ValueError as error:
@@ -353,33 +371,6 @@ class NodeFleet(Construct):
         # Tags are create-only here: a tag that an app adds to all it has would replace the group.
         made.add_property_deletion_override("Tags")
         return made
-
-    def _make_warm_pool(self, group: autoscaling.CfnAutoScalingGroup) -> None:
-        if self.node_group.warm_pool is None:
-            return
-        # Without it, a node would be stopped in the middle of its set-up.
-        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
-        hook = autoscaling.CfnLifecycleHook(
-            self,
-            "LaunchHook",
-            auto_scaling_group_name=group.ref,
-            lifecycle_hook_name=_LAUNCH_HOOK,
-            lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
-            # A node whose set-up failed stays to be inspected; another in its place would fail in the same way.
-            default_result="CONTINUE",
-            heartbeat_timeout=_LAUNCH_HOOK_SECONDS,
-        )
-        pool = autoscaling.CfnWarmPool(
-            self,
-            "WarmPool",
-            auto_scaling_group_name=group.ref,
-            # Left out, the pool would be as large as the group, and launched at once.
-            max_group_prepared_capacity=self.node_group.warm_pool.size,
-            min_size=0,
-            pool_state="Stopped",
-            instance_reuse_policy=autoscaling.CfnWarmPool.InstanceReusePolicyProperty(reuse_on_scale_in=True),
-        )
-        pool.node.add_dependency(hook)
 
 
 def _suffix(number: int) -> str:

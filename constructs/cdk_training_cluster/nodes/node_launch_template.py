@@ -1,5 +1,6 @@
 """The launch template of the nodes of one layout."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import aws_ec2 as ec2
@@ -11,30 +12,32 @@ from cdk_training_cluster.acknowledgements import default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect, TemplateReservation, UserDataForm
 from cdk_training_cluster.nodes.layouts import LaunchLayout
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules.type_rules import IMAGE_AT_LAUNCH
 
 _ROOT_GIB, _NEURON_ROOT_GIB = 200, 512
 
 _USUAL_ROOT_DEVICE = "/dev/xvda"
 
-# Containers reach the metadata service through one hop more than the node itself.
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
-_METADATA_HOPS = 2
-
 
 def make_launch_template(
     scope: Construct,
     id: str,
     *,
+    dialect: LaunchTemplateDialect,
     node_group: NodeGroup,
     layout: LaunchLayout,
     instance_type: InstanceTypeInfo,
     network: ClusterNetwork,
     instance_profile: iam.IInstanceProfile,
     user_data: ec2.UserData,
+    more_user_data: Sequence[ec2.MultipartBody] = (),
+    security_groups: Sequence[str] = (),
     placement_group: str | None = None,
+    reserved: Reserved,
     encryption_key: kms.IKey | None = None,
 ) -> ec2.LaunchTemplate:
     """Make the launch template of the nodes of one layout.
@@ -42,27 +45,32 @@ def make_launch_template(
     Args:
         scope: The parent construct.
         id: The construct's id.
+        dialect: What the service that launches the nodes takes.
         node_group: What the nodes are.
         layout: What the types that are launched from it have in common.
         instance_type: The first of these types.
         network: Where the nodes live.
         instance_profile: The profile that carries the nodes' role.
         user_data: What sets a node up.
-        placement_group: The placement group, where there is no Auto Scaling group to name it. Default: - none.
+        more_user_data: Parts that stand before it in multi-part user data. Default: - none.
+        security_groups: The ids of security groups beside the network's own. Default: - none.
+        placement_group: The placement group of the nodes. Default: - none.
+        reserved: What is reserved for them.
         encryption_key: The KMS key that encrypts the root volume. Default: - AWS's own, or the account's default.
 
     Raises:
-        ValueError: Only a launch would find the image's id, and a Spot Fleet does not look.
+        ValueError: Only a launch would find the image's id, and the service does not look.
     """
+    names_type = dialect.instance_type or node_group.capacity.block_id is not None
     template = ec2.LaunchTemplate(
         scope,
         id,
-        machine_image=_image(node_group, layout),
-        instance_type=ec2.InstanceType(instance_type.name),
-        instance_profile=instance_profile,
-        user_data=user_data,
+        machine_image=_image(node_group, layout) if dialect.image else None,
+        instance_type=ec2.InstanceType(instance_type.name) if names_type else None,
+        instance_profile=instance_profile if dialect.instance_profile else None,
+        user_data=_user_data(dialect, user_data, more_user_data),
         require_imdsv2=True,
-        http_put_response_hop_limit=_METADATA_HOPS,
+        http_put_response_hop_limit=dialect.metadata_hops,
         block_devices=[
             ec2.BlockDevice(
                 device_name=_root_device_name(node_group, instance_type),
@@ -77,36 +85,56 @@ def make_launch_template(
         ],
     )
     # A rule says so of CDK's own such images, before anything is made.
-    is_fleet = node_group.capacity.owned_by_spot_fleet
-    if is_fleet and (template.image_id or "").startswith("resolve:ssm:"):
+    if not dialect.resolves_image and (template.image_id or "").startswith("resolve:ssm:"):
         raise ValueError(f"node group {node_group.name!r}: {IMAGE_AT_LAUNCH}")
     # ec2.LaunchTemplate knows one interface only, and nothing of reservations. Groups stand on each interface,
-    # since EC2 refuses them at the top beside interfaces; the subnet is left to the Auto Scaling group. A Spot Fleet
-    # could name it in its overrides only, as the instance's, which EC2 refuses beside interfaces.
-    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
-    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (SubnetId)
-    subnet = {"SubnetId": network.node_subnet.subnet_id} if is_fleet else {}
+    # since EC2 refuses them at the top beside interfaces.
+    subnet = {"SubnetId": network.node_subnet.subnet_id} if dialect.subnet else {}
     added: dict[str, Any] = {
         "NetworkInterfaces": [
             {
-                # Card 0 is the default, and older Spot requests take no number of a card.
-                # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
-                **({} if is_fleet and interface.card == 0 else {"NetworkCardIndex": interface.card}),
+                **({"NetworkCardIndex": interface.card} if dialect.first_card or interface.card else {}),
                 "DeviceIndex": interface.device,
                 "InterfaceType": interface.interface_type,
-                "Groups": [network.security_group.security_group_id],
+                "Groups": [network.security_group.security_group_id, *security_groups],
                 "DeleteOnTermination": True,
                 **subnet,
             }
             for interface in layout.interfaces
         ],
+        **_reservation(dialect, reserved),
         **node_group.capacity.launch_template_data,
     }
-    if placement_group is not None:
+    if placement_group is not None and dialect.placement_group:
         added["Placement"] = {"GroupName": placement_group}
     for name, value in added.items():
         default_child(template).add_property_override(f"LaunchTemplateData.{name}", value)
     return template
+
+
+def _user_data(
+    dialect: LaunchTemplateDialect, script: ec2.UserData, more: Sequence[ec2.MultipartBody]
+) -> ec2.UserData:
+    if dialect.user_data is UserDataForm.SHELL:
+        return script
+    archive = ec2.MultipartUserData()
+    for part in more:
+        archive.add_part(part)
+    # As plain text: encoded, a script would take a third more of the 16 KiB that user data has.
+    archive.add_part(
+        ec2.MultipartBody.from_raw_body(content_type='text/x-shellscript; charset="utf-8"', body=script.render())
+    )
+    return archive
+
+
+def _reservation(dialect: LaunchTemplateDialect, reserved: Reserved) -> Mapping[str, Any]:
+    if dialect.reservation is TemplateReservation.ID and reserved.reservation_id is not None:
+        target = {"CapacityReservationId": reserved.reservation_id}
+    elif dialect.reservation is TemplateReservation.RESOURCE_GROUP and reserved.resource_group is not None:
+        target = {"CapacityReservationResourceGroupArn": reserved.resource_group.attr_arn}
+    else:
+        return {}
+    return {"CapacityReservationSpecification": {"CapacityReservationTarget": target}}
 
 
 def root_volume_gib(node_group: NodeGroup, info: InstanceTypeInfo) -> int:

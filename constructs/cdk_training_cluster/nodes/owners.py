@@ -62,8 +62,6 @@ def make_auto_scaling_group(
         placement_group=placement_group,
         termination_policies=["NewestInstance"] if capacity.ends_newest_first else None,
     )
-    # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
-    group.node.add_dependency(*network.way_out)
     # Health replacement is left on: a node whose checks fail has ended its gang's job already, and the job starts
     # again from its checkpoint only when the gang is whole.
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
@@ -94,7 +92,6 @@ def make_spot_fleet(
     *,
     capacity: Capacity,
     launches: Sequence[Launch],
-    network: ClusterNetwork,
     tags: Sequence[CfnTag],
 ) -> ec2.CfnSpotFleet:
     """Make the Spot Fleet of a node group, with a target of none and the role by which it launches.
@@ -103,7 +100,6 @@ def make_spot_fleet(
         scope: The parent construct.
         capacity: How it buys; the construct's id is its.
         launches: The launch templates, best first.
-        network: Where the nodes live.
         tags: What the request is found by. They can never change: a new tag would make a new fleet.
     """
     role = iam.Role(
@@ -120,7 +116,7 @@ def make_spot_fleet(
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonEC2SpotFleetTaggingRole]",
         "Spot Fleet's own policy, which AWS extends as the service needs more.",
     )
-    fleet = ec2.CfnSpotFleet(
+    return ec2.CfnSpotFleet(
         scope,
         capacity.owner_id,
         spot_fleet_request_config_data=ec2.CfnSpotFleet.SpotFleetRequestConfigDataProperty(
@@ -147,9 +143,6 @@ def make_spot_fleet(
             ],
         ),
     )
-    # The role, which the fleet needs to the end to terminate anything, it refers to.
-    fleet.node.add_dependency(*network.way_out)
-    return fleet
 
 
 def _fleet_config(launch: Launch) -> ec2.CfnSpotFleet.LaunchTemplateConfigProperty:

@@ -256,10 +256,11 @@ def test_a_node_group_knows_who_runs_its_nodes() -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         fleet.auto_scaling_group_name  # noqa: B018  # asking is what is refused
     assert str(refused.value) == (
-        "node group 'workers' has no Auto Scaling group: it is bought with Capacity.spot_fleet(); use spot_fleet"
+        "node group 'workers' has no Auto Scaling group: its nodes are launched by an AWS::EC2::SpotFleet; use owner"
     )
     with pytest.raises(ValueError) as refused:  # noqa: PT011  # the whole text is compared
         group.spot_fleet  # noqa: B018  # asking is what is refused
     assert str(refused.value) == (
-        "node group 'workers' has no Spot Fleet: it is bought with Capacity.spot(); use auto_scaling_group"
+        "node group 'workers' has no Spot Fleet: its nodes are launched by an AWS::AutoScaling::AutoScalingGroup; "
+        "use owner"
     )

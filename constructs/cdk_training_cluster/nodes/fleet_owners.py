@@ -1,0 +1,151 @@
+"""Which service launches the nodes of each group: what its launch templates say, and the resource that it is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnResource
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster.nodes import launch_dialect
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
+from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
+from cdk_training_cluster.nodes.reserved import Reserved
+from cluster_contract.owners import OwnerKind, OwnerSettings
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.nodes.node_fleet import NodeFleet
+
+LAUNCH_HOOK = "ready"
+"""The name of the lifecycle hook that waits until a node of a warm pool is set up."""
+
+# Twice what the slowest set-up known takes, file system and scripts included; then the node is taken as it is.
+_LAUNCH_HOOK_SECONDS = 1800
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeOwner:
+    """The owner of a group's nodes, which launches and replaces them.
+
+    Attributes:
+        resource: The resource. What must be there before nodes start is made a dependency of it.
+        settings: What the functions have to know of it. Default: - an Auto Scaling group, which is found by its tags.
+    """
+
+    resource: CfnResource
+    settings: OwnerSettings | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSetup:
+    """What a service changes in the set-up of its nodes.
+
+    Attributes:
+        mounts: Whether a node mounts the file system itself. Default: - it does.
+        scripts_before: Files to run as root before the library's own steps and the user's. Default: - none.
+        scripts_after: Files to run as root after the library's own steps, before the user's. Default: - none.
+        user_data_parts: Parts of multi-part user data that stand before the script. Default: - none.
+    """
+
+    mounts: bool = True
+    scripts_before: Sequence[str | PathLike[str]] = ()
+    scripts_after: Sequence[str | PathLike[str]] = ()
+    user_data_parts: Sequence[ec2.MultipartBody] = ()
+
+
+class FleetOwners(ABC):
+    """Say how the nodes of each group are launched, and make what launches them."""
+
+    @abstractmethod
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:
+        """Return what the group's launch templates say. None: its nodes are launched from none.
+
+        Args:
+            node_group: The group.
+        """
+
+    @abstractmethod
+    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
+        """Make the owner of a group's nodes, with no nodes: a deployment must not wait for capacity.
+
+        Args:
+            fleet: The group's construct, and the scope of what is made.
+            launches: The launch templates, best first.
+            reserved: What is reserved for the nodes.
+        """
+
+    def node_setup(self, fleet: "NodeFleet") -> NodeSetup:  # noqa: ARG002 - for those that need it
+        """Return what differs in the set-up of a group's nodes.
+
+        Args:
+            fleet: The group's construct.
+        """
+        return NodeSetup()
+
+    def security_groups(self, fleet: "NodeFleet") -> Sequence[str]:  # noqa: ARG002 - for those that need it
+        """Return the ids of the security groups that nodes get beside the network's own.
+
+        Args:
+            fleet: The group's construct.
+        """
+        return ()
+
+
+class AutoScaling(FleetOwners):
+    """Launch nodes with Auto Scaling groups, and with Spot Fleets where `Capacity.spot_fleet()` asks for them."""
+
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:
+        """Return what the group's launch templates say."""
+        is_fleet = node_group.capacity.owned_by_spot_fleet
+        return launch_dialect.SPOT_FLEET if is_fleet else launch_dialect.AUTO_SCALING
+
+    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
+        """Make the group's Auto Scaling group or Spot Fleet."""
+        node_group = fleet.node_group
+        if node_group.capacity.owned_by_spot_fleet:
+            spot_fleet = make_spot_fleet(
+                fleet, capacity=node_group.capacity, launches=launches, tags=fleet.identifying_tags
+            )
+            settings = OwnerSettings(kind=OwnerKind.SPOT_FLEET, id=spot_fleet.ref)
+            return MadeOwner(resource=spot_fleet, settings=settings)
+        group = make_auto_scaling_group(
+            fleet,
+            node_group=node_group,
+            launches=launches,
+            network=fleet.network,
+            placement_group=fleet.placement_group_name,
+            reserved=reserved,
+        )
+        if node_group.warm_pool is not None:
+            _make_warm_pool(fleet, group, size=node_group.warm_pool.size)
+        return MadeOwner(resource=group)
+
+
+def _make_warm_pool(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup, *, size: int) -> None:
+    # Without it, a node would be stopped in the middle of its set-up.
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+    hook = autoscaling.CfnLifecycleHook(
+        fleet,
+        "LaunchHook",
+        auto_scaling_group_name=group.ref,
+        lifecycle_hook_name=LAUNCH_HOOK,
+        lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
+        # A node whose set-up failed stays to be inspected; another in its place would fail in the same way.
+        default_result="CONTINUE",
+        heartbeat_timeout=_LAUNCH_HOOK_SECONDS,
+    )
+    pool = autoscaling.CfnWarmPool(
+        fleet,
+        "WarmPool",
+        auto_scaling_group_name=group.ref,
+        # Left out, the pool would be as large as the group, and launched at once.
+        max_group_prepared_capacity=size,
+        min_size=0,
+        pool_state="Stopped",
+        instance_reuse_policy=autoscaling.CfnWarmPool.InstanceReusePolicyProperty(reuse_on_scale_in=True),
+    )
+    pool.node.add_dependency(hook)
