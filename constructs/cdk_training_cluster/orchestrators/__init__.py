@@ -1,0 +1,1 @@
+"""What runs jobs on a cluster's nodes, and owns the nodes then."""

@@ -1,0 +1,14 @@
+"""Where the files that Slurm runs lie on the nodes."""
+
+from typing import Final
+
+_FOLDER: Final = "/opt/cdk-training-cluster/slurm"
+
+PROLOG: Final = f"{_FOLDER}/prolog.sh"
+"""Runs as root on each node of a job before the job: what it refuses is drained and the job requeued."""
+
+EPILOG: Final = f"{_FOLDER}/epilog.sh"
+"""Runs as root on each node of a job after the job."""
+
+HEALTH_CHECK: Final = f"{_FOLDER}/health-check.sh"
+"""Runs as root on every node, again and again: drains a node whose accelerators failed."""

@@ -1,0 +1,169 @@
+"""What a user says of a cluster's Slurm."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Final
+
+from aws_cdk import Duration
+
+from cdk_training_cluster.orchestrators.slurm.allowed import settings_of
+from cdk_training_cluster.validation.bounds import Form, Minutes, Whole
+from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.rule import refuse
+
+QUEUE_NAME: Final = Form(
+    pattern=re.compile(r"(?!pcs_)[A-Za-z][A-Za-z0-9-]{2,24}"),
+    wanted="3 to 25 letters, digits and hyphens, a letter first, such as 'train'",
+)
+"""https://docs.aws.amazon.com/pcs/latest/APIReference/API_CreateQueue.html"""
+
+PRIORITY_TIER: Final = Whole(minimum=0, maximum=65_533)
+"""https://slurm.schedmd.com/slurm.conf.html#OPT_PriorityTier"""
+
+_YEAR = 365 * 24 * 60
+
+
+class SlurmVersion(Enum):
+    """Slurm's version; below 25.11 a job on a failed node waits minutes before it runs again.
+
+    Source: https://docs.aws.amazon.com/pcs/latest/userguide/slurm-versions.html
+    """
+
+    V25_11 = "25.11"
+    """Slurm 25.11."""
+
+    V26_05 = "26.05"
+    """Slurm 26.05, which also finds the sockets of nodes and the GPUs near each by itself."""
+
+
+class Preemption(Enum):
+    """What becomes of a queue's running jobs when a queue of a higher tier needs their nodes.
+
+    Source: https://slurm.schedmd.com/preempt.html
+    """
+
+    OFF = "OFF"
+    """They go on, and the other job waits."""
+
+    REQUEUE = "REQUEUE"
+    """They end after the grace time and wait for nodes again."""
+
+    CANCEL = "CANCEL"
+    """They end after the grace time."""
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class SlurmQueue:
+    """Say what jobs of a queue may use: one Slurm partition.
+
+    Attributes:
+        name: The queue's name: 3 to 25 letters, digits and hyphens.
+        node_groups: The names of the node groups whose nodes it uses. Default: - all of the cluster.
+        priority_tier: Jobs of a higher tier start first: 0 to 65533. Default: - 1.
+        preemption: What becomes of its running jobs when a queue of a higher tier needs their nodes. Default: -
+            `Preemption.OFF`: they go on.
+        grace_time: How long a job that is preempted has to write a checkpoint. It gets the signal that it asked for
+            with `--signal`, else SIGTERM. Default: - 5 minutes where jobs are preempted.
+        max_time: How long a job may run. Default: - without limit.
+        power_down_on_idle: Whether a node ends as soon as its job did, where nodes come and go with jobs.
+            Default: - no: it waits for `scale_down_idle_time`.
+        custom_settings: More settings, in Slurm's names. Default: - none.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+    """
+
+    name: Annotated[str, QUEUE_NAME] = field(kw_only=False)
+    node_groups: Sequence[str] | None = None
+    priority_tier: Annotated[int, PRIORITY_TIER] = 1
+    preemption: Preemption = Preemption.OFF
+    grace_time: Annotated[Duration, Minutes(minimum=0, maximum=24 * 60)] | None = None
+    max_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR, step=1)] | None = None
+    power_down_on_idle: bool = False
+    custom_settings: Annotated[Mapping[str, str], settings_of("a queue")] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what settings demand of each other."""
+        refuse({"grace_time": self._grace_problems(), "node_groups": self._group_problems()})
+
+    def _grace_problems(self) -> Iterator[str]:
+        if self.grace_time is not None and self.preemption is Preemption.OFF:
+            yield (
+                f"grace_time of queue {self.name!r} must be left out where preemption is off, got "
+                f"{self.grace_time.to_human_string()}: leave it out, or set preemption to REQUEUE"
+            )
+
+    def _group_problems(self) -> Iterator[str]:
+        if self.node_groups is not None and (
+            not self.node_groups or len(set(self.node_groups)) < len(self.node_groups)
+        ):
+            yield (
+                f"node_groups of queue {self.name!r} must name one or more node groups once each, got "
+                f"{list(self.node_groups)}"
+            )
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class SlurmNodes:
+    """Say what Slurm knows of a node group beside its types and count.
+
+    Attributes:
+        fixed: Whether all its nodes run as long as the cluster is on; else Slurm launches a node for a job and ends
+            it when it was idle. Default: - yes for capacity that is paid for whether it is used or not
+            (reservations and Capacity Blocks) and for GPUs in MIG mode, else no.
+        scale_down_idle_time: How long a node that Slurm launched waits for a job before it ends. Default: - as the
+            cluster's.
+        custom_settings: Settings of the nodes, in Slurm's names. Default: - none.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+    """
+
+    fixed: bool | None = None
+    scale_down_idle_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR)] | None = None
+    custom_settings: Annotated[Mapping[str, str], settings_of("a node group")] = field(default_factory=dict)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class SlurmSettings:
+    """Say how Slurm runs a cluster's jobs.
+
+    Attributes:
+        version: Slurm's version. Default: - 25.11.
+        queues: The queues; jobs that name none go to the first. Default: - one queue `main` of all node groups.
+        node_groups: More about node groups, by name. Default: - nothing.
+        scale_down_idle_time: How long a node that Slurm launched waits for a job before it ends. Default: - 10
+            minutes.
+        health_check_interval: How often each node checks its accelerators. Default: - 1 minute.
+        requeue_exit_codes: Exit codes with which a job asks to run again. Default: - 99.
+        custom_settings: More settings of the cluster, in Slurm's names; items of `SchedulerParameters` and
+            `PrologFlags` are added to the library's. Default: - none.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+    """
+
+    version: SlurmVersion = SlurmVersion.V25_11
+    queues: Sequence[SlurmQueue] = ()
+    node_groups: Mapping[str, SlurmNodes] = field(default_factory=dict)
+    scale_down_idle_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR)] = field(
+        default_factory=lambda: Duration.minutes(10)
+    )
+    health_check_interval: Annotated[Duration, Minutes(minimum=1, maximum=60)] = field(
+        default_factory=lambda: Duration.minutes(1)
+    )
+    requeue_exit_codes: Sequence[Annotated[int, Whole(minimum=1, maximum=255)]] = (99,)
+    custom_settings: Annotated[Mapping[str, str], settings_of("the cluster")] = field(default_factory=dict)
+
+    def nodes_of(self, group: str) -> SlurmNodes:
+        """Return what Slurm knows of a node group.
+
+        Args:
+            group: The node group's name.
+        """
+        return self.node_groups.get(group, SlurmNodes())
