@@ -27,6 +27,7 @@ from cdk_training_cluster.instance_types import (
 )
 from cdk_training_cluster.network import ClusterNetwork, EfaSecurityGroup, InterfaceLayout, NetworkInterface
 from cdk_training_cluster.nodes import (
+    GpuSharing,
     IdlePolicy,
     IdleScope,
     IdleSignal,
@@ -35,6 +36,7 @@ from cdk_training_cluster.nodes import (
     Placement,
     Schedule,
     ScheduleEnd,
+    SharingMethod,
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
@@ -72,6 +74,7 @@ __all__ = [
     "EfaSecurityGroup",
     "ExportedCheckpoints",
     "ExpressCheckpoints",
+    "GpuSharing",
     "IdleGroup",
     "IdlePolicy",
     "IdleScope",
@@ -90,6 +93,7 @@ __all__ = [
     "ResumeDocument",
     "Schedule",
     "ScheduleEnd",
+    "SharingMethod",
     "SpendGroup",
     "TrainingCluster",
     "TrainingFileSystem",

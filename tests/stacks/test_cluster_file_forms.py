@@ -117,6 +117,26 @@ CHANGES = {
         "count: 8\n    warm_pool: 2",
         ["11: node_groups[0].warm_pool: must be a mapping (key: value), such as warm_pool: {size: 2}, got 2"],
     ),
+    "two ways to share a GPU": (
+        "count: 8",
+        "count: 8\n    gpu_sharing: {mig: 1g.10gb, mps: 2}",
+        ["11: node_groups[0].gpu_sharing: must name one of mig, mps and time_slicing, such as {mig: 1g.10gb}"],
+    ),
+    "a fraction of a GPU": (
+        "count: 8",
+        "count: 8\n    gpu_sharing: {mig: '0.5'}",
+        ['11: node_groups[0].gpu_sharing.mig.0.5: must be a MIG profile, such as 1g.10gb, got "0.5"'],
+    ),
+    "half a GPU": (
+        "count: 8",
+        "count: 8\n    gpu_sharing: {mig: {1g.10gb: 0.5}}",
+        ["11: node_groups[0].gpu_sharing.mig.1g.10gb: must be a whole number, got 0.5"],
+    ),
+    "a share that is all": (
+        "count: 8",
+        "count: 8\n    gpu_sharing: {mps: 1}",
+        ["11: node_groups[0].gpu_sharing.mps: must be at least 2, got 1"],
+    ),
     "no image": (
         "    image: latest\n",
         "",

@@ -58,6 +58,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         f"{COUNT}\n    warm_pool: {{size: 9}}",
         "11: node_groups[0].warm_pool.size: must be at most",
     ),
+    "a partition that the GPU does not have": (
+        COUNT,
+        f"{COUNT}\n    gpu_sharing: {{mig: 1g.5gb}}",
+        "11: node_groups[0].gpu_sharing: must name MIG profiles of the H100",
+    ),
     "idle nodes of a group": (
         COUNT,
         f"{COUNT}\n    capacity: spot_fleet\n    idle: {{scope: node}}",

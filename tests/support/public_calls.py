@@ -46,7 +46,7 @@ def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 # Made by the library alone; their settings are nothing that a user gives.
-NOT_CALLED = {"Capacity", "IdleSignal", "NetworkInterface", "IdleGroup.of", "SpendGroup.of"}
+NOT_CALLED = {"Capacity", "GpuSharing", "IdleSignal", "NetworkInterface", "IdleGroup.of", "SpendGroup.of"}
 
 
 def parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -167,6 +167,9 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "ExportedCheckpoints": lambda stack: {"file_system": _file_system_of_any_link(stack)},
     "ExpressCheckpoints": lambda stack: {"network": ClusterNetwork(stack, "Net", availability_zone=ZONE)},
     "IdleGroup": lambda _: {},
+    "GpuSharing.mig": lambda _: {"profiles": "1g.10gb"},
+    "GpuSharing.mps": lambda _: {"replicas": 2},
+    "GpuSharing.time_slicing": lambda _: {"replicas": 2},
     "IdlePolicy": lambda _: {},
     "IdlePolicy.off": lambda _: {},
     **{

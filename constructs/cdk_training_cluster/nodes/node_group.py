@@ -12,6 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import shown
 from cdk_training_cluster.network import InterfaceLayout
+from cdk_training_cluster.nodes.gpu_sharing import GpuSharing, SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.nodes.warm_pool import WarmPool
@@ -62,13 +63,14 @@ class NodeGroup:
         capacity: How they are bought. Default: - `Capacity.on_demand()`.
         placement: Where EC2 puts them relative to each other. Default: - what suits the capacity:
             `Placement.CLUSTER` for `Capacity.on_demand()`, `Capacity.reservation()` and an existing reservation in
-            a placement group, else `Placement.NONE`.
+            a placement group, else `Placement.NONE`, as with `GpuSharing.mig()`.
         efa: Whether they get Elastic Fabric Adapters. Default: - if the type has them.
         interface_layout: How many interfaces have an IP address. Default: - one a node
             (`InterfaceLayout.IP_OPTIMISED`).
         idle_policy: When its nodes are idle and what becomes of them then. Default: - as the cluster's policy says.
         schedule: When they run. Default: - as the cluster's schedule says, and always where it has none.
         warm_pool: How many nodes may be kept stopped for a quick start. Default: - none: nodes are terminated.
+        gpu_sharing: How several jobs share a GPU. Default: - a job takes whole GPUs.
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
         root_device_name: The root volume's device name in `machine_image`; a wrong one adds a volume and leaves
@@ -93,6 +95,7 @@ class NodeGroup:
     idle_policy: IdlePolicy | None = None
     schedule: Schedule | None = None
     warm_pool: WarmPool | None = None
+    gpu_sharing: GpuSharing | None = None
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None
     root_volume_gib: Annotated[int, ROOT_VOLUME_GIB] | None = None
@@ -109,6 +112,8 @@ class NodeGroup:
         """Where EC2 puts the nodes: as the user said, or as it suits the capacity."""
         if self.placement is not None:
             return self.placement
+        if self.gpu_sharing is not None and self.gpu_sharing.method is SharingMethod.MIG:
+            return Placement.NONE  # no job spans nodes
         return Placement.CLUSTER if self.capacity.keeps_together else Placement.NONE
 
     def _device_problems(self) -> Iterator[str]:

@@ -12,6 +12,7 @@ from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.gpu_sharing import GpuSharingSettings
 from cdk_training_cluster_stacks.cluster_file.idle import NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
@@ -67,6 +68,9 @@ class NodeGroupSettings(Settings):
     warm_pool: WarmPoolSettings | None = None
     """Stopped nodes to start from, where AWS allows them. Left out: none."""
 
+    gpu_sharing: GpuSharingSettings | None = Field(default=None, examples=[{"mig": "1g.10gb"}])
+    """How several jobs share a GPU, with orchestrator slurm or eks. Left out: a job takes whole GPUs."""
+
     idle: NodeGroupIdleSettings | None = Field(default=None, examples=[{"window_minutes": 120}])
     """When its nodes are idle and what becomes of them then. Left out: as for the cluster."""
 
@@ -119,6 +123,7 @@ class NodeGroupSettings(Settings):
             idle_policy=None if self.idle is None else self.idle.to_policy(),
             schedule=None if self.schedule is None else self.schedule.to_schedule(),
             warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
+            gpu_sharing=None if self.gpu_sharing is None else self.gpu_sharing.to_gpu_sharing(),
             machine_image=own,
             root_device_name=self.root_device_name,
             root_volume_gib=self.root_volume_gib,

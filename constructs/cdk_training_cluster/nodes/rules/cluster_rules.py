@@ -128,7 +128,9 @@ def _unmeasured(cluster: ClusterContext) -> Iterator[str]:
     if cluster.policy is not None and cluster.policy.is_off:
         return
     for nodes in cluster.nodes:
-        unmeasured = [info.name for info in nodes.infos if info.is_accelerated and not is_measured([info])]
+        unmeasured = [
+            info.name for info in nodes.infos if info.is_accelerated and not is_measured(nodes.group, [info])
+        ]
         if unmeasured and nodes.group.idle_policy is None:
             yield (
                 f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "

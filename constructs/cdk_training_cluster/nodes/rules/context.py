@@ -6,6 +6,7 @@ from functools import cached_property
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
+from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.schedule import Schedule
@@ -67,7 +68,7 @@ class NodeGroupContext:
                 infos.append(_info(name, facts))
             except ValueError as error:
                 unknown.append((("instance_types", place), str(error)))
-        own = group.idle_policy if is_measured(infos) else IdlePolicy.off()
+        own = group.idle_policy if is_measured(group, infos) else IdlePolicy.off()
         policy = whole_policy if own is None or whole_policy is None else own.over(whole_policy)
         schedule = schedule if group.schedule is None else group.schedule
         return NodeGroupContext(
@@ -81,12 +82,16 @@ class NodeGroupContext:
         )
 
 
-def is_measured(infos: Sequence[InstanceTypeInfo]) -> bool:
-    """Say whether nodes report the utilization of their accelerators: NVIDIA GPUs and Neuron devices do.
+def is_measured(group: NodeGroup, infos: Sequence[InstanceTypeInfo]) -> bool:
+    """Say whether nodes report the utilization of their accelerators: whole NVIDIA GPUs and Neuron devices do.
 
     Args:
+        group: Their group. NVIDIA's driver reports no utilization of a GPU that MIG partitions:
+            https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
         infos: The facts about their types.
     """
+    if group.gpu_sharing is not None and group.gpu_sharing.method is SharingMethod.MIG:
+        return False
     return all(info.has_nvidia_gpus or info.has_neuron_devices for info in infos)
 
 

@@ -27,7 +27,12 @@ IDLE_RULES: Rules[NodeGroupContext] = Rules()
 @IDLE_RULES.rule("idleMeasured", f"{_IDLE}/CloudWatch-Agent-NVIDIA-GPU.html", "idle_policy")
 def _something_to_go_by(context: NodeGroupContext) -> Iterator[str]:
     given = context.group.idle_policy
-    if context.policy is not None and given is not None and not given.is_off and not is_measured(context.infos):
+    if (
+        context.policy is not None
+        and given is not None
+        and not given.is_off
+        and not is_measured(context.group, context.infos)
+    ):
         yield (
             f"idle_policy must be {context.words.idle_off} or left out for {_names(context.infos)}, which "
             "reports no utilization of accelerators: the idle function could not judge it"

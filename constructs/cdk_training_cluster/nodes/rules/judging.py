@@ -11,10 +11,17 @@ from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupCo
 from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
 from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
 from cdk_training_cluster.nodes.rules.schedule_rules import SCHEDULE_RULES
+from cdk_training_cluster.nodes.rules.sharing_rules import SHARING_RULES
 from cdk_training_cluster.nodes.rules.type_rules import TYPE_RULES, UNKNOWN_TYPE
 from cdk_training_cluster.validation.rule import Level, Problem, Rule, Setting, SettingsError, broken
 
-NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (*TYPE_RULES, *PURCHASE_RULES, *IDLE_RULES, *SCHEDULE_RULES)
+NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (
+    *TYPE_RULES,
+    *PURCHASE_RULES,
+    *SHARING_RULES,
+    *IDLE_RULES,
+    *SCHEDULE_RULES,
+)
 
 
 def node_group_problems(

@@ -27,15 +27,23 @@ from node_group_cases_cluster import CLUSTER_CASES
 from node_group_cases_markets import MARKET_CASES
 from node_group_cases_placement import PLACEMENT_CASES
 from node_group_cases_purchases import PURCHASE_CASES
+from node_group_cases_sharing import SHARING_CASES
 from node_group_cases_types import TYPE_CASES
 from node_group_cases_warm_pools import WARM_POOL_CASES
 from synthesis import ZONE, new_stack, warnings
 
-CASES = {**TYPE_CASES, **MARKET_CASES, **PLACEMENT_CASES, **PURCHASE_CASES, **WARM_POOL_CASES}
+CASES = {
+    **TYPE_CASES,
+    **MARKET_CASES,
+    **PLACEMENT_CASES,
+    **PURCHASE_CASES,
+    **SHARING_CASES,
+    **WARM_POOL_CASES,
+}
 
-# AWS's own: the documentation of Neuron is kept elsewhere.
+# AWS's own, where the documentation of Neuron is kept elsewhere, and NVIDIA's.
 _AWS_DOCUMENT = re.compile(
-    r"https://(docs\.aws\.amazon\.com|aws\.amazon\.com|awsdocs-neuron\.readthedocs-hosted\.com)/\S+"
+    r"https://(docs\.aws\.amazon\.com|aws\.amazon\.com|awsdocs-neuron\.readthedocs-hosted\.com|docs\.nvidia\.com|github\.com/NVIDIA)/\S+"
 )
 
 
@@ -169,7 +177,7 @@ def test_every_rule_has_an_id_of_its_own_and_cases_under_it() -> None:
     "source",
     [pytest.param(rule.source, id=rule.id) for table in (NODE_GROUP_RULES, CLUSTER_RULES) for rule in table],
 )
-def test_every_rule_names_the_document_of_aws_that_states_it(source: str) -> None:
+def test_every_rule_names_the_document_that_states_it(source: str) -> None:
     assert _AWS_DOCUMENT.fullmatch(source)
 
 
