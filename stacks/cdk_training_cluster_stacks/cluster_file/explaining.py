@@ -20,14 +20,19 @@ from cdk_training_cluster_stacks.problems import Location
 _LONGEST_SHOWN = 60
 
 
-def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
+def explain(error: ValidationError, model: type[BaseModel] = ClusterFile) -> Iterator[tuple[Location, str]]:
     """Say what is wrong, each with its place.
 
     Args:
-        error: What pydantic says about the values of a whole cluster file.
+        error: What pydantic says about the values of a whole file.
+        model: The model of that file. Default: `ClusterFile`
     """
     details = error.errors(include_url=False)
-    meant = {(*_location(each)[:-1], _near(_location(each))) for each in details if each["type"] == "extra_forbidden"}
+    meant = {
+        (*_location(each)[:-1], _near(_location(each), model))
+        for each in details
+        if each["type"] == "extra_forbidden"
+    }
     for each in details:
         where = _location(each)
         if each["type"] == "missing" and where in meant:
@@ -36,7 +41,7 @@ def explain(error: ValidationError) -> Iterator[tuple[Location, str]]:
             continue  # pydantic counts only the entries that are right
         if each["type"] == EMPTY:
             continue  # reading the file reports any setting without a value
-        for line in _sentence(each, where).splitlines():
+        for line in _sentence(each, where, model).splitlines():
             yield where, line
 
 
@@ -55,21 +60,21 @@ def required_example(where: Location) -> str:
         where: The setting.
     """
     *parent, name = where
-    setting = _fields(tuple(parent)).get(str(name))
-    return _example(where) if setting is not None and setting.is_required() else ""
+    setting = _fields(tuple(parent), ClusterFile).get(str(name))
+    return _example(where, ClusterFile) if setting is not None and setting.is_required() else ""
 
 
-def _sentence(details: ErrorDetails, where: Location) -> str:
+def _sentence(details: ErrorDetails, where: Location, model: type[BaseModel]) -> str:
     given, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "missing":
-        return f"is missing; add it{_example(where)}{_reason(where)}"
+        return f"is missing; add it{_example(where, model)}{_reason(where, model)}"
     if kind == "extra_forbidden":
-        return f"unknown key; {_instead(where)}"
+        return f"unknown key; {_instead(where, model)}"
     if kind in _OUR_OWN_WORDS:
         return str(context["error"]) if kind == "value_error" else details["msg"]
     said = details["msg"]
     if kind in _MUST:
-        example = _example(where) or (_example_of_settings(where) if kind == "model_type" else "")
+        example = _example(where, model) or (_example_of_settings(where, model) if kind == "model_type" else "")
         bounds = {name: written(each) if isinstance(each, int | float) else each for name, each in context.items()}
         said = f"must {_MUST[kind].format(**bounds, example=example)}".replace("'", "")
     got = str(len(given)) if kind == "too_long" else shown(given)
@@ -116,29 +121,29 @@ def _location(details: ErrorDetails) -> Location:
     return tuple(part for part in details["loc"] if part != "[key]")
 
 
-def _instead(where: Location) -> str:
-    near, known = _near(where), ", ".join(_fields(where[:-1]))
+def _instead(where: Location, model: type[BaseModel]) -> str:
+    near, known = _near(where, model), ", ".join(_fields(where[:-1], model))
     if near:
         return f"did you mean {near}?"
     return f"known here: {known}" if known else "there is nothing to set here"
 
 
-def _near(where: Location) -> str:
-    return next(iter(get_close_matches(str(where[-1]), _fields(where[:-1]), n=1)), "")
+def _near(where: Location, model: type[BaseModel]) -> str:
+    return next(iter(get_close_matches(str(where[-1]), _fields(where[:-1], model), n=1)), "")
 
 
-def _example(where: Location) -> str:
+def _example(where: Location, model: type[BaseModel]) -> str:
     """Show how a setting is written, from the examples in the model."""
     *parent, name = where
-    setting = _fields(tuple(parent)).get(str(name))
+    setting = _fields(tuple(parent), model).get(str(name))
     examples = [_written(name, example) for example in (setting.examples if setting is not None else None) or ()]
     return f", such as {' or '.join(examples)}" if examples else ""
 
 
-def _example_of_settings(where: Location) -> str:
+def _example_of_settings(where: Location, model: type[BaseModel]) -> str:
     """Show a part of the file by what it cannot do without or, if that is nothing, by the first setting of it."""
-    shown_by = {name: setting.examples[0] for name, setting in _fields(where).items() if setting.examples}
-    needed = {name: shown_by[name] for name in shown_by if _fields(where)[name].is_required()}
+    shown_by = {name: setting.examples[0] for name, setting in _fields(where, model).items() if setting.examples}
+    needed = {name: shown_by[name] for name in shown_by if _fields(where, model)[name].is_required()}
     example = needed or dict(list(shown_by.items())[:1])
     return f", such as {_written(where[-1], example)}" if example and isinstance(where[-1], str) else ""
 
@@ -147,17 +152,16 @@ def _written(name: str | int, value: object) -> str:
     return yaml.safe_dump({name: value}, default_flow_style=True, sort_keys=False, width=10_000).strip()[1:-1]
 
 
-def _reason(where: Location) -> str:
+def _reason(where: Location, model: type[BaseModel]) -> str:
     """Say why a setting has no default, where the model does."""
     *parent, name = where
-    setting = _fields(tuple(parent)).get(str(name))
+    setting = _fields(tuple(parent), model).get(str(name))
     reasons = [each.reason for each in (setting.metadata if setting else ()) if isinstance(each, Because)]
     return f"; {reasons[0]}" if reasons else ""
 
 
-def _fields(where: Location) -> dict[str, FieldInfo]:
+def _fields(where: Location, model: type[BaseModel]) -> dict[str, FieldInfo]:
     """Return the settings that a part of the file may have."""
-    model: type[BaseModel] = ClusterFile
     for part in where:
         if isinstance(part, str):
             inner = _model_in(model.model_fields[part].annotation) if part in model.model_fields else None

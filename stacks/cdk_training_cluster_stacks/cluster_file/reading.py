@@ -51,7 +51,7 @@ def read_cluster_file(path: str | Path, *, relative_to: Path | None = None) -> C
         ClusterFileError: The file cannot be read, or anything is wrong in it: everything that is, at once.
     """
     file = (relative_to or Path()) / path
-    source = _parse(str(path), file)
+    source = parsed(str(path), file)
     if not isinstance(source.value, Mapping):
         message = (
             "is empty; a cluster file begins with its name, such as name: base-pod"
@@ -85,7 +85,7 @@ def with_places(
         found: What is wrong with each setting; () is the file as a whole.
         relative_to: The directory that a relative path starts from. Default: - the current directory.
     """
-    source = _parse(str(path), (relative_to or Path()) / path)
+    source = parsed(str(path), (relative_to or Path()) / path)
     return ClusterFileError(
         str(path),
         [
@@ -95,7 +95,16 @@ def with_places(
     )
 
 
-def _parse(name: str, file: Path) -> Source:
+def parsed(name: str, file: Path) -> Source:
+    """Return what a file of settings says, and where.
+
+    Args:
+        name: The file as its user named it.
+        file: The file.
+
+    Raises:
+        ClusterFileError: It cannot be read, or is not YAML.
+    """
     try:
         return parse(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

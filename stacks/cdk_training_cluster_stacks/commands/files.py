@@ -1,4 +1,4 @@
-"""The commands that read a cluster file and call no AWS service."""
+"""The commands that read a file and call no AWS service."""
 
 import sys
 from datetime import UTC, datetime
@@ -73,3 +73,15 @@ def grafana(
         f"Give Grafana the output PrometheusUrl of stack {cluster.cluster_stack_name} as environment variable "
         "PROMETHEUS_URL, and a role that may query the workspace.\n"
     )
+
+
+@commands.command(name="hyperpod-job")
+def hyperpod_job(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The job, in YAML.", show_default=False)],
+) -> None:
+    """Print the manifests of a HyperPod training job, or all that is wrong with it. Calls no AWS service."""
+    from cdk_training_cluster_stacks.hyperpod.manifest import manifests  # noqa: PLC0415
+    from cdk_training_cluster_stacks.hyperpod.reading import read_job  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        sys.stdout.write(manifests(read_job(file)))
