@@ -1,6 +1,6 @@
 """What a cluster's settings demand of each other, before anything is made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Stack, Stage
@@ -10,7 +10,8 @@ from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup, Schedule
-from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
+from cdk_training_cluster.nodes.rules import ClusterContext, by_rule, cluster_problems, together_warnings
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.storage import TrainingFileSystem
 from cdk_training_cluster.validation.words import Words
 
@@ -55,6 +56,7 @@ def check_cluster(
     schedule: Schedule | None = None,
     instance_type_facts: Sequence[InstanceTypeInfo],
     words: Words,
+    orchestrator: Orchestrator,
 ) -> ClusterContext:
     """Refuse the settings of a `TrainingCluster` that cannot be together; they are explained there.
 
@@ -75,11 +77,23 @@ def check_cluster(
         public_subnet=network is not None and network.is_public,
         schedule=schedule,
         words=words,
+        orchestrator=orchestrator.kind,
     )
     problems += map(str, cluster_problems(together))
+    problems += map(str, orchestrator.problems(together))
     if problems:
         raise ValueError("\n".join(problems))
     return together
+
+
+def cluster_warnings(together: ClusterContext, orchestrator: Orchestrator) -> Mapping[str, str]:
+    """Say what of settings that can be together will surprise: a sentence by the rule's id.
+
+    Args:
+        together: The node groups, with what holds for them.
+        orchestrator: The engine that launches the nodes.
+    """
+    return {**together_warnings(together), **by_rule(orchestrator.warnings(together))}
 
 
 def _network_problems(

@@ -33,5 +33,7 @@ def make_outputs(scope: Construct, cluster: "TrainingCluster") -> None:
         description="Starts every node group again; --parameters NodeGroups=<name> starts one",
         value=cluster.resume_document.command,
     )
+    for output in cluster.orchestrator.outputs(cluster):
+        CfnOutput(scope, output.name, description=output.description, value=output.value)
     if cluster.prometheus is not None:
         CfnOutput(scope, "PrometheusUrl", description="For a data source", value=cluster.prometheus.query_url)

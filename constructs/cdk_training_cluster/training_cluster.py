@@ -14,7 +14,18 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.cluster_checks import check_cluster, check_name
+from cdk_training_cluster.cluster_checks import check_cluster, check_name, cluster_warnings
+from cdk_training_cluster.cluster_parts import (
+    describe_parts,
+    make_billing_alarms,
+    make_dashboard,
+    make_hydration,
+    make_idle_stop,
+    make_prometheus,
+    make_spend,
+    shared_file_system,
+    watch_checkpoints,
+)
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
 from cdk_training_cluster.functions.look_permissions import grant_look
 from cdk_training_cluster.guardrails import (
@@ -23,36 +34,27 @@ from cdk_training_cluster.guardrails import (
     CheckpointWatch,
     ClusterSpend,
     DatasetHydration,
-    IdleGroup,
     IdleStop,
     ResumeDocument,
-    SpendGroup,
     WeeklyCostReport,
 )
 from cdk_training_cluster.guardrails.cost_budget import CostBudget, cost_budget_where_possible, has_cost_budgets
-from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
-from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, Schedule, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
-from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
-from cdk_training_cluster.nodes.node_role import allow_run_command, make_node_role
-from cdk_training_cluster.nodes.rules import together_warnings
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.outputs import make_outputs
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
-from cdk_training_cluster.storage.dashboard import file_system_row
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.words import words_of
 from cluster_contract.checkpoints import place_parameter
-from cluster_contract.codec import encode
-from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
 from cluster_contract.hydration import progress_parameter
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -71,6 +73,7 @@ class TrainingCluster(Construct):
     of the checkpoints and for the names of the parts, by which the command `training-cluster` finds them.
 
     Attributes:
+        orchestrator: The engine that launches the nodes.
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
         hydration: What preloads and releases data sets. None: no data set asks for it.
@@ -109,6 +112,7 @@ class TrainingCluster(Construct):
         encryption_key: kms.IKey | None = None,
         observability: Observability | None = None,
         dashboard: bool = True,
+        _orchestrator: Orchestrator | None = None,
     ) -> None:
         """Make the cluster.
 
@@ -147,6 +151,8 @@ class TrainingCluster(Construct):
                 Default: - nothing.
             dashboard: Whether a CloudWatch dashboard is made; from an account's fourth on, each costs 3 USD a month.
                 Default: - it is.
+            _orchestrator: The engine that launches the nodes, which a subclass gives. Default: - Auto Scaling groups
+                launch them.
 
         Raises:
             ValueError: There is no network or there are two, no node group or two of one name, another cluster of the
@@ -154,7 +160,8 @@ class TrainingCluster(Construct):
         """
         super().__init__(scope, id)
         if isinstance(checkpoints, ExportedCheckpoints):
-            file_system = _shared(file_system, checkpoints)
+            file_system = shared_file_system(file_system, checkpoints)
+        self.orchestrator: Orchestrator = _orchestrator or NoOrchestrator()
         together = check_cluster(
             node_groups=node_groups,
             availability_zone=availability_zone,
@@ -164,10 +171,11 @@ class TrainingCluster(Construct):
             schedule=schedule,
             instance_type_facts=instance_type_facts,
             words=words_of(self),
+            orchestrator=self.orchestrator,
         )
-        for rule, sentence in together_warnings(together).items():
+        for rule, sentence in cluster_warnings(together, self.orchestrator).items():
             warn(self, rule, sentence)
-        self._idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
+        idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
         self.cluster_name: str = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
         self.network: ClusterNetwork = network or ClusterNetwork(
@@ -180,14 +188,17 @@ class TrainingCluster(Construct):
                 file_system.add_dataset(dataset)
         self.file_system = file_system
         self._connections = self.network.connections
-        self.role: iam.Role = make_node_role(self)
-        profile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
+        self.encryption_key: kms.IKey | None = encryption_key
+        self.checkpoints = checkpoints
+        self.role: iam.Role = self.orchestrator.make_role(self)
+        self.instance_profile: iam.InstanceProfile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
         self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )
         self.prometheus: ClusterPrometheus | None = (
-            None if observability is None else self._make_prometheus(observability, encryption_key)
+            None if observability is None else make_prometheus(self, observability)
         )
+        self.orchestrator.make_control(self, together)
         # In a scope of their own, so that a group may be called as its users like.
         fleets = Construct(self, "NodeGroups")
         self._node_groups = {
@@ -198,13 +209,14 @@ class TrainingCluster(Construct):
                 network=self.network,
                 node_group=nodes.group,
                 role=self.role,
-                instance_profile=profile,
-                mount=_mount(file_system),
+                instance_profile=self.instance_profile,
+                mount=self.mount,
                 environment=None if checkpoints is None else checkpoints.environment,
                 idle_policy=nodes.policy,
                 encryption_key=encryption_key,
                 collector=None if self.prometheus is None else self.prometheus.collector,
                 _checked=nodes,
+                _owners=self.orchestrator,
             )
             for nodes in together.nodes
         }
@@ -213,6 +225,7 @@ class TrainingCluster(Construct):
                 fleet.owner.node.add_dependency(*file_system.access_rules)
             if file_system.efa_enabled:
                 warn_of_connections(self, self.node_groups)
+        self.orchestrator.make_rest(self)
         # Of no use to another stack, whose node groups are others.
         self.state: ClusterState = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
@@ -230,7 +243,7 @@ class TrainingCluster(Construct):
             **self._common,
             groups={
                 nodes.group.name: PowerGroup.of(
-                    self._node_groups[nodes.group.name], self._idle_policies[nodes.group.name], nodes.schedule
+                    self._node_groups[nodes.group.name], idle_policies[nodes.group.name], nodes.schedule
                 )
                 for nodes in together.nodes
             },
@@ -240,9 +253,13 @@ class TrainingCluster(Construct):
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm: cloudwatch.Alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
-        self.hydration: DatasetHydration | None = self._make_hydration()
-        self.idle_stop: IdleStop | None = self._make_idle_stop(idle_policy, instance_type_facts)
-        self.billing_alarms: BillingAlarms | None = self._make_billing_alarms(budget)
+        self.hydration: DatasetHydration | None = make_hydration(self, self._common)
+        self.idle_stop: IdleStop | None = make_idle_stop(
+            self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts
+        )
+        self.billing_alarms: BillingAlarms | None = (
+            None if budget is None else make_billing_alarms(self, self._common, budget)
+        )
         self.resume_document: ResumeDocument = ResumeDocument(
             self,
             "Resume",
@@ -254,12 +271,15 @@ class TrainingCluster(Construct):
         self.cost_report: WeeklyCostReport | None = (
             WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
         )
-        self.checkpoints = checkpoints
         self.checkpoint_watch: CheckpointWatch | None = (
-            None if checkpoints is None else self._watch_checkpoints(checkpoints)
+            None if checkpoints is None else watch_checkpoints(self, self._common, checkpoints)
         )
         # Last, since it counts what all the others cost.
-        self.spend: ClusterSpend | None = self._make_spend(budget, dashboards=int(dashboard))
+        self.spend: ClusterSpend | None = (
+            None
+            if budget is None
+            else make_spend(self, self._common, budget, counted=self._counted_elsewhere(), dashboards=int(dashboard))
+        )
         self.cost_budget: CostBudget | None = (
             None
             if budget is None
@@ -267,8 +287,8 @@ class TrainingCluster(Construct):
                 self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
             )
         )
-        self.dashboard: ClusterDashboard | None = self._make_dashboard() if dashboard else None
-        self.description: ssm.StringParameter = self._describe_parts()
+        self.dashboard: ClusterDashboard | None = make_dashboard(self) if dashboard else None
+        self.description: ssm.StringParameter = describe_parts(self)
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
@@ -298,6 +318,19 @@ class TrainingCluster(Construct):
         if name not in self._node_groups:
             raise ValueError(f"there is no node group {name!r}: the cluster has {', '.join(self._node_groups)}")
         return self._node_groups[name]
+
+    @property
+    def mount(self) -> Mount | None:
+        """The file system that nodes mount, and where. None: there is no file system."""
+        files = self.file_system
+        if files is None:
+            return None
+        return Mount(
+            dns_name=files.dns_name,
+            mount_name=files.mount_name,
+            mount_point=files.mount_point,
+            efa=files.efa_enabled,
+        )
 
     @property
     def guardrails(self) -> tuple[Guardrail, ...]:
@@ -376,157 +409,9 @@ class TrainingCluster(Construct):
         """Return how many nodes run on although they should not."""
         return self.power.metric_surplus_nodes()
 
-    def _make_prometheus(self, observability: Observability, key: kms.IKey | None) -> ClusterPrometheus:
-        made = ClusterPrometheus(
-            self,
-            "Prometheus",
-            cluster_name=self.cluster_name,
-            observability=observability,
-            alert_topic=self.alert_topic,
-            encryption_key=key,
-        )
-        made.grant_write(self.role)
-        return made
-
-    def _make_dashboard(self) -> ClusterDashboard:
-        parts = (
-            self.power.dashboard_row(),
-            accelerator_row(self.cluster_name, self.node_groups),
-            *(guardrail.dashboard_row() for guardrail in self.guardrails if guardrail is not self.power),
-            None if self.file_system is None else file_system_row(self.file_system),
-        )
-        return ClusterDashboard(
-            self,
-            "Dashboard",
-            cluster_name=self.cluster_name,
-            rows=[row for row in parts if row is not None],
-            alarms=[each for each in self.node.find_all() if isinstance(each, cloudwatch.Alarm)],
-        )
-
-    def _make_idle_stop(self, policy: IdlePolicy | None, facts: Sequence[InstanceTypeInfo]) -> IdleStop | None:
-        if all(each.is_off for each in self._idle_policies.values()):
-            return None
-        return IdleStop(
-            self,
-            "IdleStop",
-            **self._common,
-            policy=policy,
-            node_groups={
-                name: IdleGroup.of(fleet, self._idle_policies[name]) for name, fleet in self._node_groups.items()
-            },
-            power=self.power,
-            hydration=self.hydration,
-            gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
-        )
-
-    def _make_billing_alarms(self, budget: Budget | None) -> BillingAlarms | None:
-        if budget is None:
-            return None
-        return BillingAlarms(
-            self,
-            "BillingAlarms",
-            budget=budget,
-            name=self.cluster_name,
-            alert_topic=self.alert_topic,
-            powertools_layer=self._common["powertools_layer"],
-            encryption_key=self._common["encryption_key"],
-        )
-
-    def _watch_checkpoints(self, checkpoints: CheckpointStore) -> CheckpointWatch:
-        if not checkpoints.place.directory:
-            checkpoints.grant_read_write(self.role)
-        ssm.StringParameter(
-            self,
-            "CheckpointPlace",
-            parameter_name=place_parameter(self.cluster_name),
-            description="Where the checkpoints of the training cluster are",
-            string_value=Stack.of(self).to_json_string(encode(checkpoints.place)),
-        )
-        return CheckpointWatch(
-            self,
-            "CheckpointWatch",
-            cluster_name=self.cluster_name,
-            checkpoints=checkpoints,
-            alert_topic=self.alert_topic,
-            powertools_layer=self._common["powertools_layer"],
-            encryption_key=self._common["encryption_key"],
-        )
-
-    def _make_hydration(self) -> DatasetHydration | None:
-        files = self.file_system
-        if files is None or not any(dataset.is_maintained for dataset in files.datasets):
-            return None
-        if any(dataset.preload for dataset in files.datasets):
-            allow_run_command(self.role)
-        return DatasetHydration(self, "Hydration", **self._common, file_system=files)
-
-    def _describe_parts(self) -> ssm.StringParameter:
-        description = ClusterDescription(
-            functions={
-                kind_of(each.spec.package): FunctionDescription(
-                    invoke=each.function_name, log_group=each.log_group.log_group_name
-                )
-                for each in self.guardrails
-            },
-            alert_topic=self.alert_topic.topic_arn,
-            state_table=self.state.table_name,
-            resume_document=self.resume_document.document.ref,
-            dashboard="" if self.dashboard is None else self.dashboard.dashboard_name,
-        )
-        return ssm.StringParameter(
-            self,
-            "Description",
-            parameter_name=description_parameter(self.cluster_name),
-            simple_name=False,  # it begins with a slash, and may be known at deployment only
-            description="The parts of the training cluster, for the command training-cluster",
-            string_value=Stack.of(self).to_json_string(description.values()),
-        )
-
-    def _make_spend(self, budget: Budget | None, *, dashboards: int) -> ClusterSpend | None:
-        if budget is None:
-            return None
-        # Each once: what clusters share is counted by the first of them that has a budget.
+    def _counted_elsewhere(self) -> list[object]:
+        """Return what other clusters of the app count already: what clusters share is billed once."""
         others = [each for each in self.node.root.node.find_all() if isinstance(each, TrainingCluster)]
-        counted = [
+        return [
             part for each in others if each is not self and each.spend for part in (each.network, each.file_system)
         ]
-        fixed = fixed_parts(
-            self,
-            network=None if self.network in counted else self.network,
-            file_system=None if self.file_system in counted else self.file_system,
-            groups=len(self._node_groups),
-            own_alarms=alarm_count(budget),
-            own_function=scheduled_function(),
-            dashboards=dashboards,
-        )
-        return ClusterSpend(
-            self,
-            "Spend",
-            **self._common,
-            budget=budget,
-            node_groups={name: SpendGroup.of(fleet) for name, fleet in self._node_groups.items()},
-            fixed=fixed,
-            prices=budget.prices,
-            power=self.power,
-        )
-
-
-def _shared(file_system: TrainingFileSystem | None, checkpoints: ExportedCheckpoints) -> TrainingFileSystem:
-    """Return the file system that the nodes mount, which is the one that checkpoints are exported from."""
-    if file_system not in (None, checkpoints.file_system):
-        raise ValueError(
-            "checkpoints must be exported from the cluster's file_system, got a directory of another one: give the "
-            "store's file system to both"
-        )
-    return checkpoints.file_system
-
-
-def _mount(file_system: TrainingFileSystem | None) -> Mount | None:
-    if file_system is None:
-        return None
-    return Mount(
-        dns_name=file_system.dns_name,
-        mount_name=file_system.mount_name,
-        mount_point=file_system.mount_point,
-        efa=file_system.efa_enabled,
-    )

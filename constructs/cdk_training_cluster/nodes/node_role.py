@@ -1,5 +1,7 @@
 """The instance role of the nodes: what Session Manager and Run Command need, and nothing of the account's own."""
 
+from collections.abc import Sequence
+
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -24,16 +26,22 @@ _RUN_COMMAND = (
 )
 
 
-def make_node_role(scope: Construct) -> iam.Role:
+def make_node_role(
+    scope: Construct, *, path: str | None = None, services: Sequence[str] = ("ec2.amazonaws.com",)
+) -> iam.Role:
     """Make the instance role of a cluster's nodes, with Session Manager's permissions.
 
     Args:
         scope: The cluster.
+        path: The role's path, such as `/aws-pcs/`. Default: - `/`.
+        services: The services that take the role. Default: - EC2.
     """
+    principals = [iam.ServicePrincipal(service) for service in services]
     role = iam.Role(
         scope,
         "NodeRole",
-        assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+        assumed_by=principals[0] if len(principals) == 1 else iam.CompositePrincipal(*principals),
+        path=path,
         description="The nodes of a training cluster",
     )
     # Not AmazonSSMManagedInstanceCore, which lets every job on a node read the account's whole Parameter Store.

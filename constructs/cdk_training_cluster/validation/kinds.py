@@ -45,10 +45,13 @@ def checked_together(together: Together) -> Callable[[Call], Call]:
 
     def decorator(call: Call) -> Call:
         signature = inspect.signature(call)
+        # What one call only passes on to another is checked there.
+        passed_on = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), "")
 
         @functools.wraps(call)
         def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
-            given, hints = signature.bind(*args, **kwargs).arguments, _hints(call)
+            given, hints = dict(signature.bind(*args, **kwargs).arguments), _hints(call)
+            given.pop(passed_on, None)
             kinds = {name: list(problems(name, given[name], hints[name])) for name in given if name in hints}
             wrong = {name for name, found in kinds.items() if found}
             right = {name: value for name, value in given.items() if name not in wrong}

@@ -5,6 +5,7 @@ from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupCo
 from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES, TOO_LONG_A_WARNING
 from cdk_training_cluster.nodes.rules.judging import (
     NODE_GROUP_RULES,
+    by_rule,
     check_node_group,
     cluster_problems,
     node_group_problems,
@@ -22,6 +23,7 @@ __all__ = [
     "TOO_LONG_A_WARNING",
     "ClusterContext",
     "NodeGroupContext",
+    "by_rule",
     "check_node_group",
     "cluster_problems",
     "node_group_problems",

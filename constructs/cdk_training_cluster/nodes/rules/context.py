@@ -1,15 +1,16 @@
 """What the rules about node groups use: settings, with the facts and policies that hold for them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
-from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.schedule import Schedule
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
 
@@ -26,6 +27,7 @@ class NodeGroupContext:
         policy: When its nodes are idle. None: that is not decided here.
         schedule: When they run. None: always.
         words: What sentences call settings.
+        orchestrator: The engine that launches its nodes.
     """
 
     group: NodeGroup
@@ -35,6 +37,7 @@ class NodeGroupContext:
     policy: IdlePolicy | None = None
     schedule: Schedule | None = None
     words: Words = PYTHON
+    orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
     @property
     def call(self) -> str:
@@ -50,6 +53,7 @@ class NodeGroupContext:
         whole_policy: IdlePolicy | None = None,
         schedule: Schedule | None = None,
         words: Words = PYTHON,
+        orchestrator: OrchestratorKind = OrchestratorKind.NONE,
     ) -> "NodeGroupContext":
         """Look up what holds for a node group.
 
@@ -60,7 +64,11 @@ class NodeGroupContext:
             whole_policy: The cluster's idle policy, with a value for everything. Default: - it is not decided.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
+            orchestrator: The engine that launches its nodes. Default: - none: Auto Scaling groups do.
         """
+        if orchestrator.is_hyperpod and group.placement is None:
+            # It takes no placement group, which some ways to buy would ask for.
+            group = replace(group, placement=Placement.NONE)
         infos: list[InstanceTypeInfo] = []
         unknown: list[Found] = []
         for place, name in enumerate(group.instance_types):
@@ -79,6 +87,7 @@ class NodeGroupContext:
             policy=policy,
             schedule=None if schedule is None or schedule.is_off else schedule,
             words=words,
+            orchestrator=orchestrator,
         )
 
 
@@ -113,12 +122,14 @@ class ClusterContext:
         policy: The cluster's idle policy as it was given.
         public_subnet: Whether the nodes' subnet is known to be public.
         words: What sentences call settings.
+        orchestrator: The engine that launches the nodes.
     """
 
     nodes: Sequence[NodeGroupContext] = field(default_factory=tuple)
     policy: IdlePolicy | None = None
     public_subnet: bool = False
     words: Words = PYTHON
+    orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
     @staticmethod
     def of(
@@ -130,6 +141,7 @@ class ClusterContext:
         public_subnet: bool = False,
         schedule: Schedule | None = None,
         words: Words = PYTHON,
+        orchestrator: OrchestratorKind = OrchestratorKind.NONE,
     ) -> "ClusterContext":
         """Look up what holds for a cluster's node groups: the facts about their types, and when nodes are idle.
 
@@ -143,15 +155,24 @@ class ClusterContext:
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
+            orchestrator: The engine that launches the nodes. Default: - none: Auto Scaling groups do.
         """
         whole = (policy or IdlePolicy()).over(default_idle_policy())
         nodes = [
             NodeGroupContext.of(
-                group, facts, availability_zone=availability_zone, whole_policy=whole, schedule=schedule, words=words
+                group,
+                facts,
+                availability_zone=availability_zone,
+                whole_policy=whole,
+                schedule=schedule,
+                words=words,
+                orchestrator=orchestrator,
             )
             for group in groups
         ]
-        return ClusterContext(nodes=nodes, policy=policy, public_subnet=public_subnet, words=words)
+        return ClusterContext(
+            nodes=nodes, policy=policy, public_subnet=public_subnet, words=words, orchestrator=orchestrator
+        )
 
     @cached_property
     def groups(self) -> Sequence[NodeGroup]:

@@ -71,7 +71,7 @@ def node_group_warnings(
         nodes: The settings, with what holds for them.
         rules: The rules to go by. Default: - all of them.
     """
-    return _by_rule(broken(rules, nodes, level=Level.WARNING), f"node group {nodes.group.name!r}: ")
+    return by_rule(broken(rules, nodes, level=Level.WARNING), f"node group {nodes.group.name!r}: ")
 
 
 def together_problems(
@@ -95,7 +95,7 @@ def together_warnings(
         cluster: The cluster's node groups, with what holds for them.
         rules: The rules to go by. Default: - all of them.
     """
-    return _by_rule(broken(rules, cluster, level=Level.WARNING))
+    return by_rule(broken(rules, cluster, level=Level.WARNING))
 
 
 def cluster_problems(cluster: ClusterContext) -> list[Problem]:
@@ -128,8 +128,13 @@ def _where_it_is_said(problem: Problem, group: NodeGroup, policy: IdlePolicy | N
     return problem
 
 
-def _by_rule(problems: Iterator[Problem], start: str = "") -> Mapping[str, str]:
-    """Return all the sentences of each rule, as one warning that begins with `start`."""
+def by_rule(problems: Iterator[Problem], start: str = "") -> Mapping[str, str]:
+    """Return all the sentences of each rule as one warning.
+
+    Args:
+        problems: What the rules say.
+        start: How each warning begins. Default: - with nothing of its own.
+    """
     found: dict[str, str] = {}
     for problem in problems:
         before = found.get(problem.rule)

@@ -1,0 +1,260 @@
+"""What watches and describes a cluster: functions that make a part of one when what the part needs is made."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ssm as ssm
+
+from cdk_training_cluster.functions import GuardrailArguments
+from cdk_training_cluster.guardrails import (
+    BillingAlarms,
+    Budget,
+    CheckpointWatch,
+    ClusterSpend,
+    DatasetHydration,
+    IdleGroup,
+    IdleStop,
+    SpendGroup,
+)
+from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
+from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes import IdlePolicy
+from cdk_training_cluster.nodes.dashboard import accelerator_row
+from cdk_training_cluster.nodes.node_role import allow_run_command
+from cdk_training_cluster.observability import ClusterDashboard
+from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints, TrainingFileSystem
+from cdk_training_cluster.storage.dashboard import file_system_row
+from cluster_contract.checkpoints import place_parameter
+from cluster_contract.codec import encode
+from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.training_cluster import TrainingCluster
+
+
+def shared_file_system(
+    file_system: TrainingFileSystem | None, checkpoints: ExportedCheckpoints
+) -> TrainingFileSystem:
+    """Return the file system that the nodes mount, which is the one that checkpoints are exported from.
+
+    Args:
+        file_system: The one that the cluster was given, or None.
+        checkpoints: Where training keeps its checkpoints.
+
+    Raises:
+        ValueError: They are two.
+    """
+    if file_system not in (None, checkpoints.file_system):
+        raise ValueError(
+            "checkpoints must be exported from the cluster's file_system, got a directory of another one: give the "
+            "store's file system to both"
+        )
+    return checkpoints.file_system
+
+
+def make_prometheus(cluster: "TrainingCluster", observability: Observability) -> ClusterPrometheus:
+    """Make the workspace of Prometheus that the nodes write to.
+
+    Args:
+        cluster: The cluster.
+        observability: What is observed.
+    """
+    made = ClusterPrometheus(
+        cluster,
+        "Prometheus",
+        cluster_name=cluster.cluster_name,
+        observability=observability,
+        alert_topic=cluster.alert_topic,
+        encryption_key=cluster.encryption_key,
+    )
+    made.grant_write(cluster.role)
+    return made
+
+
+def make_idle_stop(
+    cluster: "TrainingCluster",
+    common: GuardrailArguments,
+    policy: IdlePolicy | None,
+    *,
+    policies: Mapping[str, IdlePolicy],
+    facts: Sequence[InstanceTypeInfo],
+) -> IdleStop | None:
+    """Make what stops idle nodes. None: every node group's policy is off.
+
+    Args:
+        cluster: The cluster.
+        common: What all guardrails take.
+        policy: The cluster's policy as it was given.
+        policies: When the nodes of each group are idle.
+        facts: Facts about instance types that the catalog does not have.
+    """
+    if all(each.is_off for each in policies.values()):
+        return None
+    groups = {each.node_group.name: each for each in cluster.node_groups}
+    return IdleStop(
+        cluster,
+        "IdleStop",
+        **common,
+        policy=policy,
+        node_groups={name: IdleGroup.of(fleet, policies[name]) for name, fleet in groups.items()},
+        power=cluster.power,
+        hydration=cluster.hydration,
+        gpu_counts={info.name: info.nvidia_gpu_count for info in facts if info.has_nvidia_gpus},
+    )
+
+
+def make_billing_alarms(cluster: "TrainingCluster", common: GuardrailArguments, budget: Budget) -> BillingAlarms:
+    """Make what keeps the billing alarms.
+
+    Args:
+        cluster: The cluster.
+        common: What all guardrails take.
+        budget: What may be spent.
+    """
+    return BillingAlarms(
+        cluster,
+        "BillingAlarms",
+        budget=budget,
+        name=cluster.cluster_name,
+        alert_topic=cluster.alert_topic,
+        powertools_layer=common["powertools_layer"],
+        encryption_key=cluster.encryption_key,
+    )
+
+
+def watch_checkpoints(
+    cluster: "TrainingCluster", common: GuardrailArguments, checkpoints: CheckpointStore
+) -> CheckpointWatch:
+    """Let nodes write checkpoints, say where they are, and make what alarms when a new one is missing.
+
+    Args:
+        cluster: The cluster.
+        common: What all guardrails take.
+        checkpoints: Where training keeps its checkpoints.
+    """
+    if not checkpoints.place.directory:
+        checkpoints.grant_read_write(cluster.role)
+    ssm.StringParameter(
+        cluster,
+        "CheckpointPlace",
+        parameter_name=place_parameter(cluster.cluster_name),
+        description="Where the checkpoints of the training cluster are",
+        string_value=Stack.of(cluster).to_json_string(encode(checkpoints.place)),
+    )
+    return CheckpointWatch(
+        cluster,
+        "CheckpointWatch",
+        cluster_name=cluster.cluster_name,
+        checkpoints=checkpoints,
+        alert_topic=cluster.alert_topic,
+        powertools_layer=common["powertools_layer"],
+        encryption_key=cluster.encryption_key,
+    )
+
+
+def make_hydration(cluster: "TrainingCluster", common: GuardrailArguments) -> DatasetHydration | None:
+    """Make what preloads and releases data sets. None: no data set asks for it.
+
+    Args:
+        cluster: The cluster.
+        common: What all guardrails take.
+    """
+    files = cluster.file_system
+    if files is None or not any(dataset.is_maintained for dataset in files.datasets):
+        return None
+    if any(dataset.preload for dataset in files.datasets):
+        allow_run_command(cluster.role)
+    return DatasetHydration(cluster, "Hydration", **common, file_system=files)
+
+
+def make_spend(
+    cluster: "TrainingCluster",
+    common: GuardrailArguments,
+    budget: Budget,
+    *,
+    counted: Collection[object],
+    dashboards: int,
+) -> ClusterSpend:
+    """Make what counts the cluster's dollars.
+
+    Args:
+        cluster: The cluster, of which everything else is made.
+        common: What all guardrails take.
+        budget: What may be spent.
+        counted: Networks and file systems that other clusters count.
+        dashboards: How many dashboards are made.
+    """
+    groups = {each.node_group.name: each for each in cluster.node_groups}
+    fixed = fixed_parts(
+        cluster,
+        network=None if cluster.network in counted else cluster.network,
+        file_system=None if cluster.file_system in counted else cluster.file_system,
+        groups=len(groups),
+        own_alarms=alarm_count(budget),
+        own_function=scheduled_function(),
+        dashboards=dashboards,
+    )
+    return ClusterSpend(
+        cluster,
+        "Spend",
+        **common,
+        budget=budget,
+        node_groups={name: SpendGroup.of(fleet) for name, fleet in groups.items()},
+        fixed=fixed,
+        prices=budget.prices,
+        power=cluster.power,
+    )
+
+
+def make_dashboard(cluster: "TrainingCluster") -> ClusterDashboard:
+    """Make the CloudWatch dashboard of everything that is made.
+
+    Args:
+        cluster: The cluster.
+    """
+    parts = (
+        cluster.power.dashboard_row(),
+        accelerator_row(cluster.cluster_name, cluster.node_groups),
+        *cluster.orchestrator.rows(cluster),
+        *(guardrail.dashboard_row() for guardrail in cluster.guardrails if guardrail is not cluster.power),
+        None if cluster.file_system is None else file_system_row(cluster.file_system),
+    )
+    return ClusterDashboard(
+        cluster,
+        "Dashboard",
+        cluster_name=cluster.cluster_name,
+        rows=[row for row in parts if row is not None],
+        alarms=[each for each in cluster.node.find_all() if isinstance(each, cloudwatch.Alarm)],
+    )
+
+
+def describe_parts(cluster: "TrainingCluster") -> ssm.StringParameter:
+    """Make the parameter by which the command `training-cluster` finds the parts.
+
+    Args:
+        cluster: The cluster.
+    """
+    description = ClusterDescription(
+        functions={
+            kind_of(each.spec.package): FunctionDescription(
+                invoke=each.function_name, log_group=each.log_group.log_group_name
+            )
+            for each in cluster.guardrails
+        },
+        alert_topic=cluster.alert_topic.topic_arn,
+        state_table=cluster.state.table_name,
+        resume_document=cluster.resume_document.document.ref,
+        dashboard="" if cluster.dashboard is None else cluster.dashboard.dashboard_name,
+    )
+    return ssm.StringParameter(
+        cluster,
+        "Description",
+        parameter_name=description_parameter(cluster.cluster_name),
+        simple_name=False,  # it begins with a slash, and may be known at deployment only
+        description="The parts of the training cluster, for the command training-cluster",
+        string_value=Stack.of(cluster).to_json_string(description.values()),
+    )

@@ -1,0 +1,1 @@
+"""Amazon SageMaker HyperPod, on Slurm or on EKS."""

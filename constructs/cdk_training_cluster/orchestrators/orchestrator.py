@@ -1,0 +1,151 @@
+"""What an engine that runs jobs adds to a cluster.
+
+`TrainingCluster` makes everything that does not depend on the engine; an `Orchestrator` makes the rest. To add one:
+
+1. `orchestrators/<name>/settings.py`: a frozen dataclass of the engine's settings, such as `SlurmSettings`.
+2. `orchestrators/<name>/<name>_orchestrator.py`: a subclass of `Orchestrator` that takes these settings, and nothing
+   else, so that a cluster file's rules can make one without an app. It overrides what differs, and keeps what it
+   makes as attributes. One object belongs to one cluster. `TrainingCluster` calls it in this order:
+
+   - `problems(together)` and `warnings(together)`, before anything is made: the engine's own rules, a table
+     `Rules[...]` in `orchestrators/<name>/rules.py`. What the kind of owner excludes stands in `legality.py`
+     already. A problem of the engine's own settings is at `("<name>", "<setting>")`, one of a group at
+     `("node_groups", number, "<setting>")`.
+   - `make_role(cluster)`: the nodes' role.
+   - `make_control(cluster, together)`: what must be there before nodes, such as the cluster of the service.
+     `cluster` has `cluster_name`, `network`, `file_system`, `mount`, `role`, `instance_profile`, `alert_topic`,
+     `encryption_key` and `checkpoints` by then. Make constructs in `cluster`, with ids of their own.
+   - for each node group `dialect(group)`, `node_setup(fleet)`, `security_groups(fleet)` and
+     `make_owner(fleet, launches, reserved)`: see `FleetOwners`. `NodeFleet` makes placement group, reservation,
+     launch templates, tags and warnings, and makes the owner depend on the way to the internet.
+   - `make_rest(cluster)`: what needs the nodes' owners, such as queues, login nodes and add-ons.
+   - `rows(cluster)`, `hourly_units(cluster)` and `outputs(cluster)`: dashboard, costs and stack outputs.
+3. `orchestrators/<name>/<name>_cluster.py`: the public construct:
+
+       class SlurmCluster(TrainingCluster):
+           @checked
+           def __init__(
+               self, scope: Construct, id: str, *, slurm: SlurmSettings | None = None,
+               **arguments: Unpack[TrainingClusterArguments],
+           ) -> None:
+               super().__init__(scope, id, _orchestrator=SlurmOrchestrator(slurm or SlurmSettings()), **arguments)
+
+   Export it and its settings in `cdk_training_cluster/__init__.py`.
+4. `cluster_file/orchestrators/<name>.py` in the stacks: the same settings as a cluster file gives them.
+
+Functions reach nodes through `MadeOwner.settings` alone; no other place switches on kinds.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_iam as iam
+
+from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners
+from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.observability.rows import DashboardRow
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.validation.rule import Problem
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.training_cluster import TrainingCluster
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """An output of the stack.
+
+    Attributes:
+        name: Its name.
+        value: Its value.
+        description: What it is for.
+    """
+
+    name: str
+    value: str
+    description: str
+
+
+class Orchestrator(FleetOwners):
+    """Make what an engine adds to a cluster; the module says what is called when."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> OrchestratorKind:
+        """Which engine it is; the legality table has a column for each."""
+
+    def problems(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002 - for those that have rules
+        """Yield what is wrong with the engine's settings, by themselves and beside the node groups.
+
+        Args:
+            together: The node groups, with what holds for them.
+        """
+        yield from ()
+
+    def warnings(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002 - for those that have rules
+        """Yield what is allowed and will surprise, one sentence a rule.
+
+        Args:
+            together: The node groups, with what holds for them.
+        """
+        yield from ()
+
+    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the nodes' role; its id is `NodeRole`.
+
+        Args:
+            cluster: The cluster, of which nothing is made yet but its network and file system.
+        """
+        return make_node_role(cluster)
+
+    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
+        """Make what must be there before the nodes' owners.
+
+        Args:
+            cluster: The cluster.
+            together: Its node groups, with what holds for them.
+        """
+
+    def make_rest(self, cluster: "TrainingCluster") -> None:
+        """Make what needs the nodes' owners.
+
+        Args:
+            cluster: The cluster.
+        """
+
+    def rows(self, cluster: "TrainingCluster") -> Sequence[DashboardRow]:  # noqa: ARG002 - for those that have some
+        """Return the engine's rows of the dashboard.
+
+        Args:
+            cluster: The cluster.
+        """
+        return ()
+
+    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - most cost nothing
+        """Return what the engine bills by the hour whether or not nodes run, by the names in the price list.
+
+        Args:
+            cluster: The cluster.
+        """
+        return {}
+
+    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - for those that have some
+        """Yield the outputs that say how to reach the engine.
+
+        Args:
+            cluster: The cluster.
+        """
+        yield from ()
+
+
+class NoOrchestrator(AutoScaling, Orchestrator):
+    """Launch nodes with Auto Scaling groups and Spot Fleets, and leave jobs to the user."""
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        """None."""
+        return OrchestratorKind.NONE

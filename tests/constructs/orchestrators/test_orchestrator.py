@@ -1,0 +1,112 @@
+"""What an engine that runs jobs is asked for, and when."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import get_type_hints
+
+import pytest
+from aws_cdk import CfnResource
+from aws_cdk import aws_iam as iam
+from aws_cdk.assertions import Template
+
+from cdk_training_cluster import NodeFleet, NodeGroup, TrainingCluster
+from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner
+from cdk_training_cluster.nodes.launch_dialect import BATCH, LaunchTemplateDialect
+from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reserved import Reserved
+from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.observability.rows import DashboardRow
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.validation.rule import Problem
+from synthesis import ZONE, new_stack
+
+_GROUPS = [NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)]
+
+
+class _Engine(Orchestrator):
+    """An engine that says what it was asked."""
+
+    def __init__(self, refused: str = "") -> None:
+        self.calls: list[str] = []
+        self._refused = refused
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        return OrchestratorKind.BATCH
+
+    def problems(self, together: ClusterContext) -> Iterator[Problem]:
+        if self._refused:
+            given = f"{self._refused} with {together.orchestrator.value}"
+            yield Problem(setting=("batch", "priority"), message=given, rule="example")
+
+    def warnings(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002
+        yield Problem(setting=("batch",), message="it surprises", rule="exampleWarning")
+
+    def make_role(self, cluster: TrainingCluster) -> iam.Role:
+        return make_node_role(cluster, path="/engine/", services=["ec2.amazonaws.com", "batch.amazonaws.com"])
+
+    def make_control(self, cluster: TrainingCluster, together: ClusterContext) -> None:
+        self.calls.append(f"control of {cluster.cluster_name} with {len(together.nodes)} group")
+
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:  # noqa: ARG002
+        return BATCH
+
+    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
+        self.calls.append(f"owner of {fleet.node_group.name} from {len(launches)} template")
+        return MadeOwner(resource=CfnResource(fleet, "Environment", type="AWS::Batch::ComputeEnvironment"))
+
+    def make_rest(self, cluster: TrainingCluster) -> None:
+        self.calls.append(f"rest after {cluster.node_group('workers').owner.node.id}")
+
+    def rows(self, cluster: TrainingCluster) -> Sequence[DashboardRow]:  # noqa: ARG002
+        return [DashboardRow(title="Jobs of the engine", panels=[])]
+
+    def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:
+        yield Output(name="QueueOfTheEngine", value=cluster.cluster_name, description="Where jobs go")
+
+
+def test_an_engine_makes_control_owners_and_rest_in_this_order() -> None:
+    stack, engine = new_stack(), _Engine()
+    cluster = TrainingCluster(
+        stack, "Pod", cluster_name="pod", node_groups=_GROUPS, availability_zone=ZONE, _orchestrator=engine
+    )
+    cluster.make_outputs()
+    assert engine.calls == [
+        "control of pod with 1 group",
+        "owner of workers from 1 template",
+        "rest after Environment",
+    ]
+    template = Template.from_stack(stack).to_json()
+    assert template["Outputs"]["QueueOfTheEngine"]["Value"] == "pod"
+    assert "Jobs of the engine" in str(template)
+    roles = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    assert any(each.get("Path") == "/engine/" for each in roles)
+    owner = next(each for each in template["Resources"].values() if each["Type"].startswith("AWS::Batch::"))
+    assert any("NAT" in name or "Route" in name for name in owner["DependsOn"])
+    assert any("it surprises" in entry.data for entry in cluster.node.metadata if isinstance(entry.data, str))
+
+
+def test_what_an_engine_refuses_is_refused_before_anything_is_made() -> None:
+    stack = new_stack()
+    with pytest.raises(ValueError, match=r"^priority must be above 0 with AWS Batch$"):
+        TrainingCluster(
+            stack,
+            "Pod",
+            node_groups=_GROUPS,
+            availability_zone=ZONE,
+            _orchestrator=_Engine(refused="priority must be above 0"),
+        )
+
+
+def test_clusters_of_all_engines_take_the_arguments_of_a_training_cluster() -> None:
+    signature = inspect.signature(TrainingCluster.__init__).parameters.values()
+    own = {"self", "scope", "id", "_orchestrator"}
+    assert get_type_hints(TrainingClusterArguments, include_extras=False) == {
+        each.name: get_type_hints(TrainingCluster.__init__)[each.name] for each in signature if each.name not in own
+    }
+    assert TrainingClusterArguments.__required_keys__ == {
+        each.name for each in signature if each.default is each.empty and each.name not in own
+    }
