@@ -52,6 +52,22 @@ class Open:
     """A dataclass that is read though there are names that it does not know: a newer function may have written it."""
 
 
+class Text:
+    """A dataclass that is one text in the JSON, since an environment is small."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read it from its text.
+
+        Args:
+            text: What `str` returns of it.
+
+        Raises:
+            ValueError: It is no such text.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Within:
     """The numbers that a field takes; times are compared in seconds.
@@ -143,6 +159,8 @@ def read(kind: type[_T], raw: object) -> _T:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Text):
+        return str(value)
     if is_dataclass(value):
         return encode(value)
     if isinstance(value, datetime):
@@ -165,6 +183,8 @@ def _fields(kind: object) -> "tuple[Field[Any], ...]":
 
 
 def _read_dataclass(kind: Any, raw: object, at: str, more: Mapping[str, str] | None = None) -> object:  # noqa: ANN401
+    if issubclass(kind, Text):
+        return _read_text(kind, raw, at)
     known = {one.name: one for one in _fields(kind) if not one.metadata}
     if not isinstance(raw, dict):
         raise ValueError(f"{at} must be an object, got {raw!r}")  # noqa: TRY004 (it is data that is wrong)
@@ -205,6 +225,14 @@ def _read_within(kind: Any, within: Within, raw: object, at: str) -> object:  # 
     if not within.takes(number):
         raise ValueError(f"{at} must be {within}, got {raw!r}")
     return value
+
+
+def _read_text(kind: type[Text], raw: object, at: str) -> object:
+    text = _expect(str, raw, at, "text")
+    try:
+        return kind.from_text(text)
+    except ValueError as error:
+        raise ValueError(f"{at} {error}, got {raw!r}") from None
 
 
 def _read_plain(kind: Any, raw: object, at: str) -> object:  # noqa: ANN401 (any type of a field)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cluster_contract.codec import FunctionSettings, Within, variable
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.tags import CLUSTER_TAG
 
 PERIOD = timedelta(minutes=5)
@@ -124,17 +125,15 @@ class PolicySettings(_Rule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdleGroupSettings:
+class IdleGroupSettings(OwnedGroupSettings):
     """What the idle function has to know of one node group.
 
     Attributes:
         policy: The index of its policy.
-        fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns them.
         release: Whether its reservation is lowered while it is stopped, so that stopping saves money.
     """
 
     policy: _Index = 0
-    fleet: str | None = None
     release: bool = False
 
 
@@ -207,16 +206,6 @@ class IdleFunctionSettings(FunctionSettings):
             Policy(**{**vars(one), "signals": tuple(self.signals[index] for index in one.signals)})
             for one in self.policies
         )
-
-    @property
-    def fleets(self) -> tuple[str, ...]:
-        """The ids of the Spot Fleet requests that own nodes."""
-        return tuple(group.fleet for group in self.groups.values() if group.fleet)
-
-    @property
-    def has_auto_scaling_groups(self) -> bool:
-        """Whether Auto Scaling groups own nodes."""
-        return any(group.fleet is None for group in self.groups.values())
 
 
 class IdleMetric(StrEnum):

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
+
+from cluster_contract.codec import Text
 
 
 class OwnerKind(StrEnum):
@@ -29,8 +32,11 @@ _TERMINATES_NODES = frozenset(
 )
 
 
+_ENGINE_SIZED = "+"
+
+
 @dataclass(frozen=True, kw_only=True)
-class OwnerSettings:
+class OwnerSettings(Text):
     """What the functions have to know of the owner of a node group's nodes.
 
     Attributes:
@@ -45,6 +51,27 @@ class OwnerSettings:
     kind: OwnerKind
     id: str
     engine_sized: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}{_ENGINE_SIZED * self.engine_sized} {self.id}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """See `Text`."""
+        kind, _, name = text.partition(" ")
+        known = kind.removesuffix(_ENGINE_SIZED)
+        if known not in list(OwnerKind) or not name:
+            raise ValueError(f"must be one of {', '.join(OwnerKind)} and its name or id")
+        return cls(kind=OwnerKind(known), id=name, engine_sized=known != kind)
+
+    @classmethod
+    def spot_fleet(cls, request: str) -> Self:
+        """Return a Spot Fleet request.
+
+        Args:
+            request: Its id.
+        """
+        return cls(kind=OwnerKind.SPOT_FLEET, id=request)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import Annotated
 
 from cluster_contract.codec import FunctionSettings, Within, variable
+from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.schedule import ScheduleSettings
 
 _Time = Annotated[timedelta, Within(minimum=0)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerGroupSettings:
+class PowerGroupSettings(OwnedGroupSettings):
     """What the power function has to know of one node group.
 
     Attributes:
@@ -24,8 +25,6 @@ class PowerGroupSettings:
             keeps its size.
         blocks: The ids of Capacity Blocks that others of its nodes may run in; their ends are reported likewise.
         on_demand: Whether On-Demand Instances replace the nodes in those blocks.
-        spot_fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
-            them, and is found by its tags.
         reservation: The id of the capacity reservation that its nodes run in. Default: - none.
         released: The id of the one that its nodes run in, and that is lowered while the group is stopped.
             Default: - none.
@@ -39,7 +38,6 @@ class PowerGroupSettings:
     listed: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     on_demand: bool = True
-    spot_fleet: str | None = None
     reservation: str | None = None
     released: str | None = None
     warm_pool: bool = False
@@ -86,16 +84,6 @@ class PowerFunctionSettings(FunctionSettings):
         """The schedule of a node group. None: it has none."""
         own = self.groups.get(node_group)
         return None if own is None or own.schedule is None else self.schedules[own.schedule]
-
-    @property
-    def spot_fleets(self) -> dict[str, str]:
-        """The ids of the Spot Fleet requests, by node group."""
-        return {name: group.spot_fleet for name, group in self.groups.items() if group.spot_fleet}
-
-    @property
-    def auto_scaling_groups(self) -> tuple[str, ...]:
-        """The node groups that Auto Scaling groups own."""
-        return tuple(name for name, group in self.groups.items() if not group.spot_fleet)
 
     @property
     def reservations(self) -> dict[str, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from cluster_contract.codec import FunctionSettings, Within, variable
+from cluster_contract.owners import OwnedGroupSettings
 
 HOURS_OF_A_MONTH = 730
 """AWS's own month: https://docs.aws.amazon.com/pricing-calculator/latest/userguide/what-is-pricing-calculator.html"""
@@ -43,19 +44,17 @@ class SpendKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendGroupSettings:
+class SpendGroupSettings(OwnedGroupSettings):
     """What the spend function has to know of one node group.
 
     Attributes:
         volume_gib: How large the root volume of each node is, in GiB.
         reservations: The ids of the capacity reservations and Capacity Blocks that its nodes may run in.
-        fleet: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns them.
         release: Whether its reservation is lowered while it is stopped, so that stopping saves money.
     """
 
     volume_gib: Annotated[int, Within(minimum=0)] = 0
     reservations: tuple[str, ...] = ()
-    fleet: str | None = None
     release: bool = False
 
 
@@ -97,11 +96,6 @@ class SpendFunctionSettings(FunctionSettings):
     power_function: str = variable("POWER_FUNCTION")
     state_table: str = variable("STATE_TABLE")
     region: str = variable("AWS_REGION")
-
-    @property
-    def fleets(self) -> dict[str, str]:
-        """The ids of the Spot Fleet requests, by node group."""
-        return {name: group.fleet for name, group in self.groups.items() if group.fleet}
 
 
 KIND_DIMENSION = "Kind"

@@ -54,9 +54,7 @@ class Idle:
         self._clock = clock
         self._now = clock().replace(microsecond=0)
         self._failures = Failures(logger)
-        self._owners = OwnerReader(
-            settings, clients.auto_scaling, clients.ec2, failures=self._failures, logger=logger, now=self._now
-        )
+        self._owners = OwnerReader(settings, clients, failures=self._failures, logger=logger, now=self._now)
         table = StateTable(clients.dynamodb(), settings.state_table, StatePart.IDLE.key(settings.cluster))
         self._records = IdleRecords(table, self._failures, clients.pause)
 

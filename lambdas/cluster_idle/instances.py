@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
 from cluster_common.messages import printable
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, OWNER_KINDS, SPOT_FLEET, OwnerTraits
+from cluster_common.owners.groups import OWNER_KINDS, OwnerTraits, node_group_of
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
-from cluster_contract.tags import IDLE_NOTE_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import IDLE_NOTE_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -170,7 +170,7 @@ def _read(client: "EC2Client", settings: IdleFunctionSettings, filters: "list[Fi
 def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> Instance:
     """Read what DescribeInstances says of one instance."""
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
-    node_group = _node_group(tags, settings)
+    node_group = node_group_of(tags, settings.groups)
     lifecycle = raw.get("InstanceLifecycle", "")
     return Instance(
         id=raw.get("InstanceId", ""),
@@ -189,18 +189,11 @@ def parse_instance(raw: "InstanceTypeDef", settings: IdleFunctionSettings) -> In
     )
 
 
-def _node_group(tags: Mapping[str, str], settings: IdleFunctionSettings) -> str:
-    """Return the node group: a node of a Spot Fleet goes with it, whatever its other tags say."""
-    fleet = tags.get(SPOT_FLEET.instance_tag)
-    of_fleet = (name for name, group in settings.groups.items() if group.fleet and group.fleet == fleet)
-    return next(of_fleet, tags.get(NODE_GROUP_TAG, ""))
-
-
 def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, settings: IdleFunctionSettings) -> Owner:
     operator, own = raw.get("Operator", {}), settings.groups.get(node_group)
     if operator.get("Managed"):
         return Owner.foreign(operator.get("Principal") or "another service")
-    named = [(kind, tags[kind.instance_tag]) for kind in OWNER_KINDS.values() if tags.get(kind.instance_tag)]
+    named = [(kind, name) for kind in OWNER_KINDS.values() if (name := kind.owner_named_by(tags))]
     for kind, name in named:
         if own is not None and _is_owned(own, kind, name):
             return Owner.of(kind, name)
@@ -213,8 +206,8 @@ def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, set
 
 
 def _is_owned(own: IdleGroupSettings, kind: OwnerTraits, name: str) -> bool:
-    """Say whether a node group is an owner's by the settings: one Spot Fleet request's, else Auto Scaling groups'."""
-    return (kind is SPOT_FLEET and own.fleet == name) if own.fleet else kind is AUTO_SCALING_GROUP
+    """Say whether a node group is an owner's by the settings: the one that they name, else Auto Scaling groups'."""
+    return kind.key is own.owner_kind and (own.owner is None or own.owner.id == name)
 
 
 def _vcpus(raw: "InstanceTypeDef") -> int:

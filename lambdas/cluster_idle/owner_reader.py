@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from aws_lambda_powertools import Logger
 
+from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
-from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.making import make_owners
 from cluster_common.owners.node_owner import NodeOwner
-from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_common.tags import tag_value
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import IDLE_NOTE_TAG
@@ -20,8 +20,6 @@ from cluster_idle.context import OwnerState
 from cluster_idle.instances import Owner
 
 if TYPE_CHECKING:
-    from mypy_boto3_autoscaling.client import AutoScalingClient
-    from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_ec2.type_defs import TagTypeDef
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
@@ -34,8 +32,7 @@ class OwnerReader:
     def __init__(
         self,
         settings: IdleFunctionSettings,
-        auto_scaling: "Callable[[], AutoScalingClient]",
-        ec2: "Callable[[], EC2Client]",
+        clients: Clients,
         *,
         failures: Failures,
         logger: Logger,
@@ -45,15 +42,14 @@ class OwnerReader:
 
         Args:
             settings: The function's settings.
-            auto_scaling: Makes the client of EC2 Auto Scaling.
-            ec2: Makes the client of EC2.
+            clients: What the function talks to.
             failures: Where it is kept what failed.
             logger: Where a note is mentioned that could not be written.
             now: The time.
         """
-        self._kinds = _kinds(settings, auto_scaling, ec2, now)
+        self._kinds = make_owners(settings.groups, clients, settings.cluster, now, tag=settings.tag)
         self._failures = failures
-        self._ec2 = ec2
+        self._ec2 = clients.ec2
         self._logger = logger
         self._found: dict[Owner, tuple[NodeOwner, OwnedGroup]] = {}
         self.unread: frozenset[str] = frozenset()
@@ -123,24 +119,3 @@ class OwnerReader:
             yield
         except AWS_ERRORS as error:
             self._logger.warning(f"{subject}: the tag {IDLE_NOTE_TAG} could not be changed ({error_text(error)})")
-
-
-def _kinds(
-    settings: IdleFunctionSettings,
-    auto_scaling: "Callable[[], AutoScalingClient]",
-    ec2: "Callable[[], EC2Client]",
-    now: datetime,
-) -> list[NodeOwner]:
-    """Return the kinds of owners that the settings name."""
-    fleets = {name: group.fleet for name, group in settings.groups.items() if group.fleet}
-    others = settings.groups.keys() - fleets
-    kinds: list[NodeOwner] = []
-    if others:
-        kinds.append(
-            AutoScalingGroups(
-                auto_scaling(), auto_scaling, ec2, settings.cluster, frozenset(others), tag=settings.tag
-            )
-        )
-    if fleets:
-        kinds.append(SpotFleets(ec2(), settings.cluster, fleets, {}, now, tag=settings.tag))
-    return kinds

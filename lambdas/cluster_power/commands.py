@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from cluster_common.errors import InvalidEventError
 from cluster_common.messages import one_line
+from cluster_common.owners.groups import OWNER_KINDS
 from cluster_contract.aliases import Alias
 from cluster_power.callers import Action, Caller
 from cluster_power.settings import Settings
@@ -115,10 +116,11 @@ def _instance_ids(
         return ()
     if event.get("node_groups") is None or len(node_groups) != 1:
         raise InvalidEventError(f"terminate takes exactly one name in node_groups, got {event.get('node_groups')!r}")
-    if settings.groups[node_groups[0]].spot_fleet:
+    kind = settings.groups[node_groups[0]].owner_kind
+    if not kind.terminates_nodes:
         raise InvalidEventError(
-            f"terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns {node_groups[0]}, and "
-            "chooses itself which of its nodes it terminates"
+            f"terminate takes no node group whose owner chooses itself which of its nodes it terminates: "
+            f"{node_groups[0]} belongs to a {OWNER_KINDS[kind].noun}"
         )
     if not _are_ids(ids) or not 1 <= len(ids) <= _MAX_INSTANCES:
         raise InvalidEventError(

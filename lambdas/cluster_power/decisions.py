@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
+from cluster_common.owners.groups import OWNER_KINDS
 from cluster_common.times import time_text
 from cluster_contract.state import Sender
 from cluster_power.context import Context
@@ -277,13 +277,11 @@ def _busy(group: Group, wanted: int) -> str:
 def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
     record = GroupState(order=context.orders.get(name) or first_order(context)).record(name)
     wanted = context.wanted(name, record, context.window(name)) or 0
-    what, why = "group", "failed"
-    if own.spot_fleet:
-        what, why = f"Spot Fleet request {own.spot_fleet} that launches nodes", "the request was cancelled"
+    absent = OWNER_KINDS[own.owner_kind].absent.replace("$id", own.owner.id if own.owner else "")
     return Decision(
         node_group=name,
         verdict=Verdict.ABSENT,
-        reason=f"{name} is in the cluster's file and has no {what}: a deployment is under way, or {why}",
+        reason=f"{name} is in the cluster's file and has no {absent}",
         wanted=wanted,
         missing=wanted,
     )
@@ -306,7 +304,7 @@ def _unconfigured(group: Group, context: Context) -> Decision:
 
 
 def _unread(name: str, own: GroupSettings) -> Decision:
-    what = f"its {(SPOT_FLEET if own.spot_fleet else AUTO_SCALING_GROUP).noun} or its record"
+    what = f"its {OWNER_KINDS[own.owner_kind].noun} or its record"
     reason = f"{name} keeps its size: {what} could not be read, and the next run reads it again"
     return Decision(node_group=name, verdict=Verdict.UNSEEN, reason=reason, wanted=own.count)
 

@@ -9,12 +9,11 @@ from aws_lambda_powertools import Logger
 from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
-from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
-from cluster_common.owners.node_owner import NodeOwner, Owners
-from cluster_common.owners.spot_fleets import SpotFleets
+from cluster_common.owners.making import make_owners
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
+from cluster_contract.owners import OwnerKind
 from cluster_contract.state import StatePart
 from cluster_power.callers import Action
 from cluster_power.commands import Command
@@ -55,7 +54,15 @@ class Power:
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
         self._reservations = NO_RESERVATIONS
-        self._owners = _owners(settings, clients, self._now)
+        self._owners = make_owners(
+            settings.groups,
+            clients,
+            settings.cluster,
+            self._now,
+            counts={name: group.count for name, group in settings.groups.items()},
+            # Those that no node group has any longer are found by the cluster's tag.
+            also=[OwnerKind.AUTO_SCALING_GROUP],
+        )
         table = StateTable(clients.dynamodb(), settings.state_table, StatePart.POWER.key(settings.cluster))
         self._store = store = StateStore(self._owners, table, settings.stack_id, logger)
         self._executor = Executor(settings, store, clients.ec2, self._failures, self._now)
@@ -262,21 +269,3 @@ def _event(command: Command, decision: Decision) -> dict[str, str]:
             nodes = {"instance_ids": ", ".join(command.instance_ids)} if command.instance_ids else {}
             who = {"by": command.by, "why": command.reason}
             return {EVENT_FIELD: Event.COMMAND, "action": action, **who, **nodes}
-
-
-def _owners(settings: Settings, clients: Clients, now: datetime) -> Owners:
-    """Return what owns the cluster's nodes, or has owned them: Auto Scaling groups are found by the cluster's tag."""
-    owners: list[NodeOwner] = [
-        AutoScalingGroups(
-            clients.auto_scaling(),
-            clients.auto_scaling_once,
-            clients.ec2,
-            settings.cluster,
-            settings.auto_scaling_groups,
-        )
-    ]
-    fleets = settings.spot_fleets
-    if fleets:
-        counts = {name: settings.groups[name].count for name in fleets}
-        owners.append(SpotFleets(clients.ec2(), settings.cluster, fleets, counts, now))
-    return Owners(owners)

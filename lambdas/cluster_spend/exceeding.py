@@ -4,15 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_common.messages import publish
-from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup
-from cluster_common.owners.spot_fleets import SpotFleets
+from cluster_common.owners.making import make_owners
 from cluster_common.power_function import Answer, PowerFunction
 from cluster_contract.aliases import Alias
 from cluster_contract.spend import OnExceed, SpendFunctionSettings
@@ -22,9 +20,6 @@ from cluster_spend.groups import NodeGroup, node_groups
 from cluster_spend.messages import cancelled_message, done_message, reason, warning_message
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
-
-if TYPE_CHECKING:
-    pass
 
 # How many runs may come late before a warning counts as old.
 _TICKS = 2
@@ -179,10 +174,7 @@ class Exceeding:
         try:
             owners = self._read_owners(spend.now)
         except AWS_ERRORS as error:
-            what = (
-                "its Auto Scaling groups or Spot Fleets could not be read, so the budget acts on no node group in "
-                "this run"
-            )
+            what = "what owns its nodes could not be read, so the budget acts on no node group in this run"
             self._failures.add(self._settings.cluster, what, error)
             return None
         answer = self._send({"action": "status"}, "")
@@ -199,14 +191,9 @@ class Exceeding:
         return groups
 
     def _read_owners(self, now: datetime) -> list[OwnedGroup]:
-        cluster, fleets = self._settings.cluster, self._settings.fleets
         found: list[OwnedGroup] = []
-        names = [name for name in self._settings.groups if name not in fleets]
-        if names:
-            client = self._clients.auto_scaling
-            found += AutoScalingGroups(client(), client, self._clients.ec2, cluster, names).read().groups
-        if fleets:
-            reading = SpotFleets(self._clients.ec2(), cluster, fleets, {}, now).read()
+        for owner in make_owners(self._settings.groups, self._clients, self._settings.cluster, now):
+            reading = owner.read()
             for error in reading.unread.values():
                 raise error
             found += reading.groups

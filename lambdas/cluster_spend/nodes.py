@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from cluster_common.owners.groups import SPOT_FLEET
+from cluster_common.owners.groups import node_group_of
 from cluster_contract.spend import HOURS_OF_A_MONTH, SpendFunctionSettings, SpendKind
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG
 from cluster_spend.charges import Charge, Item
 from cluster_spend.prices import block_price_name, on_demand_price_name, spot_price_name
 
@@ -91,34 +91,33 @@ def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mappin
         settings: The function's settings.
         ran: The node groups of the instances that ran in the last run, by their ids.
     """
-    groups = {group.fleet: name for name, group in settings.groups.items() if group.fleet}
     tagged: list[FilterTypeDef] = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [settings.cluster]}]
     # EC2's list may change while it is read: an instance may be on two pages.
-    found = {node.id: node for node in _read(client, tagged, groups)}
+    found = {node.id: node for node in _read(client, tagged, settings)}
     missing = sorted(ran.keys() - found.keys())
     for start in range(0, len(missing), PAGE_SIZE):
         ended: list[FilterTypeDef] = [
             {"Name": "instance-id", "Values": missing[start : start + PAGE_SIZE]},
             {"Name": "instance-state-name", "Values": sorted(_GONE)},
         ]
-        for node in _read(client, ended, groups):
+        for node in _read(client, ended, settings):
             found[node.id] = replace(node, node_group=ran[node.id])
     return list(found.values())
 
 
-def _read(client: "EC2Client", filters: "list[FilterTypeDef]", groups: dict[str, str]) -> Iterator[Node]:
+def _read(client: "EC2Client", filters: "list[FilterTypeDef]", settings: SpendFunctionSettings) -> Iterator[Node]:
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     while True:
         answer = client.describe_instances(**request)
         request["NextToken"] = answer.get("NextToken", "")
         for reservation in answer["Reservations"]:
-            yield from [_node(raw, groups) for raw in reservation.get("Instances", [])]
+            yield from [_node(raw, settings) for raw in reservation.get("Instances", [])]
         del answer  # Two pages at a time would be twice the memory.
         if not request["NextToken"]:
             return
 
 
-def _node(raw: "InstanceTypeDef", groups: dict[str, str]) -> Node:
+def _node(raw: "InstanceTypeDef", settings: SpendFunctionSettings) -> Node:
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
     state, lifecycle = raw.get("State", {}).get("Name", ""), raw.get("InstanceLifecycle", "")
     runs = state in _RUNS
@@ -128,7 +127,7 @@ def _node(raw: "InstanceTypeDef", groups: dict[str, str]) -> Node:
         id=raw.get("InstanceId", ""),
         instance_type=raw.get("InstanceType", ""),
         zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
-        node_group=groups.get(tags.get(SPOT_FLEET.instance_tag, ""), tags.get(NODE_GROUP_TAG, "")),
+        node_group=node_group_of(tags, settings.groups),
         launched=raw["LaunchTime"],
         runs=runs,
         pending=state == "pending",

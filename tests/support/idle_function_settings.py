@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, Policy, PolicySettings
+from cluster_contract.owners import OwnerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +13,7 @@ class Group:
     """A node group with the policy itself. Default: - the cluster's."""
 
     policy: Policy | None = None
-    fleet: str | None = None
+    owner: OwnerSettings | None = None
     release: bool = False
 
 
@@ -36,7 +37,9 @@ def idle_settings(
         policies=tuple(PolicySettings.of(each, signals) for each in policies),
         groups={
             name: IdleGroupSettings(
-                policy=policies.index(group.policy or whole), fleet=group.fleet, release=group.release
+                policy=policies.index(group.policy or whole),
+                owner=group.owner,
+                release=group.release,
             )
             for name, group in given.items()
         },

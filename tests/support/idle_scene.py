@@ -13,6 +13,7 @@ from aws_lambda_powertools import Logger
 from cluster_common.actions import Action
 from cluster_common.clients import Clients
 from cluster_contract.idle import IdleFunctionSettings, Policy
+from cluster_contract.owners import OwnerSettings
 from cluster_idle.idle import Idle
 from fake_auto_scaling import FakeAutoScaling
 from fake_cloudwatch import FakeCloudWatch
@@ -186,7 +187,7 @@ class IdleScene:
     ) -> list[FakeNode]:
         """Deploy a node group that a Spot Fleet owns, and launch its nodes."""
         request = f"sfr-{name}"
-        self.groups[name] = Group(policy=settings.pop("policy", self.policy), fleet=request)
+        self.groups[name] = Group(policy=settings.pop("policy", self.policy), owner=OwnerSettings.spot_fleet(request))
         self.ec2.add_fleet(request, cluster=CLUSTER, node_group=name, target=count)
         tags = {NODE_GROUP_TAG: name, "aws:ec2spot:fleet-request-id": request}
         spot = {"InstanceLifecycle": "spot", "SpotInstanceRequestId": "sir-fleet"}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cluster_common.keep_tags import KeepTags
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET, Node
 from cluster_contract.idle import PERIOD, IdleScope, Policy
+from cluster_contract.owners import OwnerSettings
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.evidence import NodeReadings, Series, weigh
 from cluster_idle.instances import Instance, Owner
@@ -101,7 +102,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
     groups = {
         "workers": Group(policy=policy, release=draw(st.booleans())),
         "lab": Group(policy=draw(policies())),
-        "extras": Group(policy=policy, fleet="sfr-extras"),
+        "extras": Group(policy=policy, owner=OwnerSettings.spot_fleet("sfr-extras")),
     }
     owners: dict[Owner, OwnerState] = {}
     kinds = draw(st.lists(st.sampled_from(["alone", "workers", "workers", "lab", "extras", "foreign"]), max_size=9))

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
+from cluster_contract.owners import OwnerSettings
 from cluster_contract.schedule import ScheduleSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
@@ -145,7 +146,7 @@ class Scene:
         """Deploy a node group that a Spot Fleet owns."""
         self.counts.setdefault(node_group, 4)
         fleet = settings.pop("id", f"sfr-{node_group}")
-        self.details[node_group] = {"spot_fleet": fleet}
+        self.details[node_group] = {"owner": OwnerSettings.spot_fleet(fleet)}
         settings.setdefault("created", self.now)
         return self.ec2.add_fleet(fleet, cluster=CLUSTER, node_group=node_group, **settings)
 

@@ -4,6 +4,7 @@ from cdk_training_cluster.functions.alert_topic import make_alert_topic
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions.owned_group import OwnedGroup
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -27,6 +28,7 @@ __all__ = [
     "Guardrail",
     "GuardrailArguments",
     "GuardrailSpec",
+    "OwnedGroup",
     "Silence",
     "Watch",
     "function_source",

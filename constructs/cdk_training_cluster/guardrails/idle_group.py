@@ -2,25 +2,23 @@
 
 from dataclasses import dataclass
 
+from cdk_training_cluster.functions import OwnedGroup
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 from cdk_training_cluster.validation.kinds import checked
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class IdleGroup:
+class IdleGroup(OwnedGroup):
     """Say when a node group's nodes are idle, and who owns them.
 
     Attributes:
         policy: What differs from the policy of the whole. Default: - nothing.
-        spot_fleet_id: The id of the Spot Fleet request that owns its nodes; it may be known at deployment only.
-            Default: - an Auto Scaling group owns them.
         released: Whether the reservation that its nodes run in is lowered while the group is stopped, so that a stop
             does save money. Default: - it is not.
     """
 
     policy: IdlePolicy | None = None
-    spot_fleet_id: str | None = None
     released: bool = False
 
     @classmethod
@@ -31,4 +29,4 @@ class IdleGroup:
             fleet: The nodes.
             policy: When they are idle and what becomes of them.
         """
-        return cls(policy=policy, spot_fleet_id=fleet.spot_fleet_id, released=fleet.node_group.capacity.releases)
+        return cls(policy=policy, owner=fleet.owner_settings, released=fleet.node_group.capacity.releases)

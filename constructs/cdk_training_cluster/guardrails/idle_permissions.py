@@ -12,6 +12,7 @@ from cdk_training_cluster.functions import (
 )
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.nodes import IdlePolicy
+from cluster_contract.owners import OwnerKind
 from cluster_contract.tags import IDLE_NOTE_TAG
 
 # Only services can set these tags, on what they own; they replace a member that is stopped.
@@ -41,8 +42,9 @@ class IdlePermissions:
             policies: All policies that hold for some instance.
         """
         self._cluster_name, self._tag_key = cluster_name, tag_key
-        self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
-        self._fleets = any(group.spot_fleet_id is not None for group in groups)
+        kinds = {group.owner_kind for group in groups}
+        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
+        self._fleets = OwnerKind.SPOT_FLEET in kinds
         self._sessions = any(policy.has_signal("session") and not policy.is_off for policy in policies)
 
     def grant(self, role: iam.Role) -> None:

@@ -265,7 +265,7 @@ class IdleStop(Guardrail):
             policies=tuple(PolicySettings.of(each, signals) for each in distinct),
             groups={
                 name: IdleGroupSettings(
-                    policy=distinct.index(own[name]), fleet=group.spot_fleet_id, release=group.released
+                    policy=distinct.index(own[name]), owner=group.owner_settings, release=group.released
                 )
                 for name, group in groups.items()
             },

@@ -24,6 +24,7 @@ from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.owners import OwnerKind
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
 from cluster_contract.spend import KIND_DIMENSION, OnExceed, SpendFunctionSettings, SpendKind, SpendMetric, usd_text
 from cluster_contract.state import StatePart
@@ -170,8 +171,9 @@ class ClusterSpend(Guardrail):
         unknown = sorted(set(fixed or {}) - set(SpendKind))
         if unknown:
             raise ValueError(f"fixed takes the kinds {', '.join(SpendKind)}, got {', '.join(unknown)}")
-        self._fleets = any(group.spot_fleet_id is not None for group in groups.values())
-        self._auto_scaling = any(group.spot_fleet_id is None for group in groups.values())
+        kinds = {group.owner_kind for group in groups.values()}
+        self._fleets = OwnerKind.SPOT_FLEET in kinds
+        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
         self._reserves = any(group.reservations for group in groups.values())
         settings = SpendFunctionSettings(
             cluster=cluster_name,

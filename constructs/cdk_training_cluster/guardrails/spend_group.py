@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from cdk_training_cluster.functions import OwnedGroup
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
 from cdk_training_cluster.validation.bounds import Whole
@@ -13,7 +14,7 @@ from cluster_contract.spend import SpendGroupSettings
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class SpendGroup:
+class SpendGroup(OwnedGroup):
     """Say what of a node group is billed beside its instances, and how they are bought. Ids may be known at
     deployment only.
 
@@ -21,15 +22,12 @@ class SpendGroup:
         root_volume_gib: The size of each node's root volume, in GiB. Default: - 0: volumes are not counted.
         reservations: The ids of the capacity reservations and Capacity Blocks that its nodes may run in, which are
             billed whether or not they do. Default: - none.
-        spot_fleet_id: The id of the Spot Fleet request that owns its nodes. Default: - an Auto Scaling group owns
-            them.
         released: Whether its reservation is lowered while the group is stopped, so that a stop does save money.
             Default: - it is not.
     """
 
     root_volume_gib: Annotated[int, Whole(minimum=0)] = 0
     reservations: Sequence[str] = ()
-    spot_fleet_id: str | None = None
     released: bool = False
 
     @classmethod
@@ -44,7 +42,7 @@ class SpendGroup:
         return cls(
             root_volume_gib=max(root_volume_gib(group, info) for info in fleet.instance_types),
             reservations=tuple(dict.fromkeys([*own, *capacity.reservation_ids, *capacity.block_ids])),
-            spot_fleet_id=fleet.spot_fleet_id,
+            owner=fleet.owner_settings,
             released=capacity.releases,
         )
 
@@ -54,6 +52,6 @@ class SpendGroup:
         return SpendGroupSettings(
             volume_gib=self.root_volume_gib,
             reservations=tuple(self.reservations),
-            fleet=self.spot_fleet_id,
+            owner=self.owner_settings,
             release=self.released,
         )

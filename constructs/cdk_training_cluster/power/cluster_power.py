@@ -35,6 +35,7 @@ from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.owners import OwnerKind, OwnerSettings, owners_of
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 from cluster_contract.state import StatePart
 
@@ -245,7 +246,7 @@ class ClusterPower(Guardrail):
         )
         self.order_name: str = self.function_name
         self._has_ends = bool(settings.reservations)
-        self._spot_fleets = {name: group.spot_fleet for name, group in settings.groups.items() if group.spot_fleet}
+        self._spot_fleets = owners_of(OwnerKind.SPOT_FLEET, settings.groups)
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
             allow(self, encryption_key, KeyUser.EVENTS)
@@ -427,11 +428,11 @@ class ClusterPower(Guardrail):
         )
 
 
-def _spot_fleets_panel(fleets: Mapping[str, str]) -> Panel:
+def _spot_fleets_panel(fleets: Mapping[str, OwnerSettings]) -> Panel:
     """Return what EC2 reports of Spot Fleet requests.
 
     Args:
-        fleets: The requests' ids, by node group.
+        fleets: The requests, by node group.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-cloudwatch-metrics.html
     """
@@ -449,7 +450,7 @@ def _spot_fleets_panel(fleets: Mapping[str, str]) -> Panel:
                 Metric(
                     namespace="AWS/EC2Spot",
                     name=name,
-                    dimensions={"FleetRequestId": fleet},
+                    dimensions={"FleetRequestId": fleet.id},
                     statistic="Maximum",
                 ),
             )

@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Annotated
 
 from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.functions import OwnedGroup
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet, Schedule
 from cdk_training_cluster.validation.bounds import Whole
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.owners import OwnerKind
 from cluster_contract.power import PowerGroupSettings
 
 BLOCK_ENDS_EARLY_MINUTES = 30
@@ -20,7 +22,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class PowerGroup:
+class PowerGroup(OwnedGroup):
     """Say how many nodes a node group has, and what drives its size beside commands.
 
     Ids may be known at deployment only. At most one kind of them is given.
@@ -37,8 +39,6 @@ class PowerGroup:
             Default: - they do not, which is what alerts say.
         block_ends_early_minutes: How long before a block's end EC2 begins to terminate its nodes, in minutes.
             Default: - 30; UltraServers need 60.
-        spot_fleet_id: The id of the Spot Fleet request that owns its nodes and whose target is its size.
-            Default: - an Auto Scaling group owns them, and is found by its tags.
         capacity_reservation_id: The id of the capacity reservation that its nodes run in: an alert says when it
             ends. Default: - none.
         released: Whether that reservation, which must be one of the cluster, is lowered to one instance while the
@@ -58,23 +58,11 @@ class PowerGroup:
     listed_reservations: Sequence[str] = ()
     on_demand: bool = False
     block_ends_early_minutes: Annotated[int, Whole(minimum=0)] = BLOCK_ENDS_EARLY_MINUTES
-    spot_fleet_id: str | None = None
     capacity_reservation_id: str | None = None
     released: bool = False
     terminates_nodes: bool = False
     warm_pool: bool = False
     schedule: Schedule | None = None
-
-    def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises:
-            ValueError: A number is too small, there is more than one id, what is released is not named, or a Spot
-                Fleet is to lose single nodes; every reason, a line each.
-        """
-        problems = list(self._problems())
-        if problems:
-            raise ValueError("\n".join(problems))
 
     @classmethod
     def of(cls, fleet: NodeFleet, policy: IdlePolicy, schedule: Schedule | None = None) -> "PowerGroup":
@@ -94,7 +82,7 @@ class PowerGroup:
             listed_reservations=capacity.reservation_ids if capacity.is_prioritized else (),
             on_demand=capacity.falls_back,
             block_ends_early_minutes=max(info.block_ends_early_minutes for info in fleet.instance_types),
-            spot_fleet_id=fleet.spot_fleet_id,
+            owner=fleet.owner_settings,
             capacity_reservation_id=fleet.reservation_id,
             released=capacity.releases,
             terminates_nodes=policy.takes_single_nodes,
@@ -114,7 +102,7 @@ class PowerGroup:
             listed=tuple(self.listed_reservations),
             blocks=tuple(self.capacity_blocks),
             on_demand=self.on_demand or not self.capacity_blocks,
-            spot_fleet=self.spot_fleet_id,
+            owner=self.owner_settings,
             reservation=None if self.released else self.capacity_reservation_id,
             released=self.capacity_reservation_id if self.released else None,
             warm_pool=self.warm_pool,
@@ -122,10 +110,12 @@ class PowerGroup:
 
     @property
     def longest_id_bytes(self) -> int:
-        """The most bytes that its id in the settings has: `sfr-` and a UUID, or `cr-` and 17 digits."""
-        return 20 if self.spot_fleet_id is None else 40
+        """The most bytes that an id in the settings has: `cr-` and 17 digits, or each part of its owner's id, of
+        which `sfr-` and a UUID is the longest that AWS makes."""
+        return 20 if self.owner_settings is None else 40
 
     def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         minutes = self.block_ends_early_minutes
         if is_unknown(minutes) and (self.capacity_block is not None or self.capacity_blocks):
             yield f"block_ends_early_minutes must be known when the template is made, got {minutes}: use a number"
@@ -148,10 +138,12 @@ class PowerGroup:
             yield "released needs capacity_reservation_id: the reservation that is lowered while the group is stopped"
         if self.schedule is not None and self.capacity_block is not None:
             yield "schedule excludes capacity_block: the nodes run while the block does"
-        if self.warm_pool and self.spot_fleet_id is not None:
-            yield "warm_pool excludes spot_fleet_id: Auto Scaling groups alone have warm pools"
-        if self.terminates_nodes and self.spot_fleet_id is not None:
+        kind = self.owner_kind
+        if self.warm_pool and kind is not OwnerKind.AUTO_SCALING_GROUP:
+            yield f"warm_pool takes a node group that an Auto Scaling group owns, got the owner {kind}"
+        if self.terminates_nodes and not kind.terminates_nodes:
+            able = ", ".join(kind for kind in OwnerKind if kind.terminates_nodes)
             yield (
-                "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes it "
-                "terminates"
+                f"terminates_nodes takes one of the owners {able}, got {kind}: it chooses itself which of its nodes "
+                "it terminates"
             )

@@ -14,6 +14,7 @@ from cdk_training_cluster.functions import (
     ClusterPermissions,
 )
 from cdk_training_cluster.power.power_group import PowerGroup
+from cluster_contract.owners import OwnerKind
 from cluster_contract.tags import CLUSTER_TAG, POWER_TAG
 
 _EXECUTIONS = "automation-execution/*"
@@ -48,8 +49,9 @@ class PowerPermissions:
             groups: The node groups.
         """
         self._cluster_name = cluster_name
-        self._auto_scaling = any(group.spot_fleet_id is None for group in groups)
-        self._fleets = any(group.spot_fleet_id is not None for group in groups)
+        kinds = {group.owner_kind for group in groups}
+        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
+        self._fleets = OwnerKind.SPOT_FLEET in kinds
         self._reservations = any(
             group.capacity_block
             or group.capacity_blocks

@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from cluster_contract.owners import OwnedGroupSettings, OwnerKind
+from cluster_contract.tags import NODE_GROUP_TAG
+
 RETRY_EVERY = timedelta(minutes=10)
 """How often an Auto Scaling group that is short of nodes is asked for them."""
 
@@ -15,7 +18,7 @@ class OwnerTraits:
     """What decisions have to know of a service that owns nodes, and how messages name it.
 
     Attributes:
-        key: What the summary calls it.
+        key: Its kind.
         service: Who launches and terminates the nodes.
         noun: What one owner is called.
         history: Where one can read what it did.
@@ -25,14 +28,16 @@ class OwnerTraits:
         tries: What the service itself does about them, where an operator sized it.
         holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
         reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
-        terminates_nodes: Whether single nodes can be terminated; if not, it chooses itself which it terminates.
-        instance_tag: The tag, which only the service can set, by which an instance names its owner.
+        absent: What is missing where a node group has no owner, and why that may be: the end of a sentence, in which
+            `$id` is what the settings name.
+        instance_tags: The tags, which only the service can set, by which an instance names its owner: their values,
+            with a slash between them, are the owner's name or id.
         emptied: What the size zero does to it and its nodes: the end of a sentence.
         tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
             Default: - `aws ec2 create-tags` takes its id, beside those of instances.
     """
 
-    key: str
+    key: OwnerKind
     service: str
     noun: str
     history: str
@@ -42,10 +47,20 @@ class OwnerTraits:
     tries: str
     holds_deployments: bool
     reset_by_deployments: bool
-    terminates_nodes: bool
-    instance_tag: str
+    absent: str
+    instance_tags: tuple[str, ...]
     emptied: str
     tag_command: Callable[[str, str, str, str], str] | None = None
+
+    @property
+    def terminates_nodes(self) -> bool:
+        """Whether single nodes can be terminated; if not, it chooses itself which it terminates."""
+        return self.key.terminates_nodes
+
+    def owner_named_by(self, tags: Mapping[str, str]) -> str:
+        """Return the name or id of the owner that an instance's tags name. Empty: none of this kind."""
+        found = [tags.get(key, "") for key in self.instance_tags]
+        return "/".join(found) if all(found) else ""
 
 
 def _tag_auto_scaling_group(name: str, key: str, value: str, region: str) -> str:
@@ -68,7 +83,7 @@ _NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
 _RELEASED = "their capacity goes back to EC2, so a later start may have to wait for capacity"
 
 AUTO_SCALING_GROUP = OwnerTraits(
-    key="auto_scaling_group",
+    key=OwnerKind.AUTO_SCALING_GROUP,
     service="Auto Scaling",
     noun="Auto Scaling group",
     history="activity history",
@@ -78,15 +93,15 @@ AUTO_SCALING_GROUP = OwnerTraits(
     tries="Auto Scaling asks for them again, for about a day.",
     holds_deployments=True,
     reset_by_deployments=False,
-    terminates_nodes=True,
+    absent="group: a deployment is under way, or failed",
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
-    instance_tag="aws:autoscaling:groupName",
+    instance_tags=("aws:autoscaling:groupName",),
     emptied="is scaled to zero; data on the nodes' disks is lost, except on nodes that return to a warm pool; "
     f"{_RELEASED}",
     tag_command=_tag_auto_scaling_group,
 )
 SPOT_FLEET = OwnerTraits(
-    key="spot_fleet",
+    key=OwnerKind.SPOT_FLEET,
     service="the Spot Fleet",
     noun="Spot Fleet request",
     history="history",
@@ -97,14 +112,28 @@ SPOT_FLEET = OwnerTraits(
     tries="The Spot Fleet asks for them again.",
     holds_deployments=False,
     reset_by_deployments=True,
-    terminates_nodes=False,
+    absent="Spot Fleet request $id that launches nodes: a deployment is under way, or the request was cancelled",
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
-    instance_tag="aws:ec2spot:fleet-request-id",
+    instance_tags=("aws:ec2spot:fleet-request-id",),
     emptied=f"gets the target capacity 0; data on the nodes' disks is lost; {_RELEASED}",
 )
 
 OWNER_KINDS: Mapping[str, OwnerTraits] = {kind.key: kind for kind in (AUTO_SCALING_GROUP, SPOT_FLEET)}
 """The kinds of owners that the functions deal with, by their keys."""
+
+
+def node_group_of(tags: Mapping[str, str], groups: Mapping[str, OwnedGroupSettings]) -> str:
+    """Return the node group of an instance: one of an owner that the settings name goes with it, whatever its other
+    tags say. Empty: none.
+
+    Args:
+        tags: The instance's tags.
+        groups: The settings of the cluster's node groups.
+    """
+    for name, group in groups.items():
+        if group.owner is not None and OWNER_KINDS[group.owner.kind].owner_named_by(tags) == group.owner.id:
+            return name
+    return tags.get(NODE_GROUP_TAG, "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.plan import shape_of
 from cluster_contract.codec import decode
+from cluster_contract.owners import OwnerSettings
 from cluster_contract.spend import SpendFunctionSettings, SpendGroupSettings
 from synthesis import ZONE, new_stack, resources
 
@@ -118,7 +119,7 @@ def test_a_cluster_tells_the_function_how_its_nodes_are_bought_and_what_the_budg
     )
     assert told.groups == {
         "workers": SpendGroupSettings(volume_gib=200),
-        "extras": SpendGroupSettings(volume_gib=200, fleet="ID"),
+        "extras": SpendGroupSettings(volume_gib=200, owner=OwnerSettings.spot_fleet("ID")),
         "pod": SpendGroupSettings(volume_gib=200, reservations=("cr-0a1b2c3d4e5f67890",)),
     }
 

@@ -26,6 +26,7 @@ from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.power import PowerGroup
 from cdk_training_cluster.times import to_duration
 from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
+from cluster_contract.owners import OwnerSettings
 from idle_function_settings import Group, idle_settings
 from idle_settings import FLEET, read, written
 from synthesis import ZONE, new_stack
@@ -115,7 +116,7 @@ def test_the_function_reads_what_was_said_of_the_cluster_and_of_each_group() -> 
         "workers": IdleGroupSettings(),
         "lab": IdleGroupSettings(policy=1),
         "kept": IdleGroupSettings(policy=2),
-        "extras": IdleGroupSettings(fleet=FLEET),
+        "extras": IdleGroupSettings(owner=OwnerSettings.spot_fleet(FLEET)),
         "held": IdleGroupSettings(release=True),
     }
 
@@ -159,7 +160,12 @@ def test_the_settings_say_no_more_than_there_is_to_say() -> None:
         "cluster": "pod",
         "signals": [{"kind": "cpu", "below": 0.5}, {"kind": "network", "below": 131072}],
         "policies": [{"signals": [0, 1]}, {"signals": [0, 1], "window": 7200, "scope": "node"}],
-        "groups": {"workers": {}, "extras": {"fleet": FLEET}, "held": {"release": True}, "lab": {"policy": 1}},
+        "groups": {
+            "workers": {},
+            "extras": {"owner": f"spot_fleet {FLEET}"},
+            "held": {"release": True},
+            "lab": {"policy": 1},
+        },
     }
 
 

@@ -9,6 +9,7 @@ from aws_cdk.assertions import Template
 
 from cdk_training_cluster import Budget, ClusterPower, ClusterSpend, ClusterState, OnExceed, SpendGroup
 from cdk_training_cluster.power import PowerGroup
+from cluster_contract.owners import OwnerSettings
 from cluster_contract.spend import SpendGroupSettings
 from fake_dynamodb import TABLE
 from fake_service import ACCOUNT, REGION
@@ -103,7 +104,7 @@ def stop(scene: SpendScene) -> None:
 def stop_fleet(scene: SpendScene) -> None:
     """Do all that is done with a Spot Fleet then."""
     scene.details |= {"monthly_usd": 1.0, "on_exceed": OnExceed.STOP}
-    scene.groups = {"extras": SpendGroupSettings(fleet="sfr-extras")}
+    scene.groups = {"extras": SpendGroupSettings(owner=OwnerSettings.spot_fleet("sfr-extras"))}
     scene.power.now = scene.now
     scene.power.add_fleet("extras")
     scene.ec2.add_fleet("sfr-extras", cluster=CLUSTER, node_group="extras")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_training_cluster.power import ClusterPower, PowerGroup
+from cluster_contract.owners import OwnerSettings
 from cluster_power.settings import GroupSettings, Settings
 from fake_dynamodb import TABLE
 from policy_evaluator import resolve
@@ -80,7 +81,7 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
                 listed=tuple(group.listed_reservations),
                 on_demand=group.on_demand or not group.capacity_blocks,
                 block_ends_early=timedelta(minutes=group.block_ends_early_minutes if group.capacity_block else 30),
-                spot_fleet=group.spot_fleet_id,
+                owner=group.owner_settings,
                 reservation=None if group.released else group.capacity_reservation_id,
                 released=group.capacity_reservation_id if group.released else None,
             )
@@ -120,4 +121,4 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
     text = resolve(variables["CLUSTER_POWER_SETTINGS"], {"Fleet": "sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"})
 
     [group] = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
-    assert group == GroupSettings(count=4, spot_fleet="sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE")
+    assert group == GroupSettings(count=4, owner=OwnerSettings.spot_fleet("sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"))

@@ -120,7 +120,7 @@ def test_ids_that_are_known_at_deployment_only_are_counted_as_long_as_they_will_
         )
 
     assert str(refused.value) == (
-        "settings of cluster_power must fit into 4096 bytes of environment, got 5423: use fewer node "
+        "settings of cluster_power must fit into 4096 bytes of environment, got 5723: use fewer node "
         "groups, idle policies, idle signals, data sets, patterns of preload, services, linked accounts or emails, "
         "or shorter names"
     )

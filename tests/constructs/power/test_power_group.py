@@ -5,6 +5,7 @@ import pytest
 from aws_cdk import Aws, Token
 
 from cdk_training_cluster.power import PowerGroup
+from cluster_contract.owners import OwnerSettings
 from cluster_contract.power import PowerGroupSettings
 
 
@@ -25,7 +26,7 @@ from cluster_contract.power import PowerGroupSettings
             PowerGroup(count=8, capacity_blocks=("cr-1",), block_ends_early_minutes=60),
             {"blocks": ("cr-1",), "on_demand": False, "block_ends_early": timedelta(minutes=60)},
         ),
-        (PowerGroup(count=8, spot_fleet_id="sfr-1"), {"spot_fleet": "sfr-1"}),
+        (PowerGroup(count=8, spot_fleet_id="sfr-1"), {"owner": OwnerSettings.spot_fleet("sfr-1")}),
         (PowerGroup(count=8, capacity_reservation_id="cr-2"), {"reservation": "cr-2"}),
         (
             PowerGroup(count=8, capacity_reservation_id="cr-2", released=True),
@@ -62,7 +63,8 @@ def test_a_group_says_what_the_function_has_to_know(group: PowerGroup, settings:
         ),
         (
             {"count": 1, "spot_fleet_id": "sfr-1", "terminates_nodes": True},
-            "terminates_nodes excludes spot_fleet_id: a Spot Fleet chooses itself which of its nodes it terminates",
+            "terminates_nodes takes one of the owners auto_scaling_group, eks_nodegroup, hyperpod_instance_group, "
+            "got spot_fleet: it chooses itself which of its nodes it terminates",
         ),
     ],
 )

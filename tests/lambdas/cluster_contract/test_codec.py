@@ -18,9 +18,11 @@ from cluster_contract.idle import (
     Signal,
     SignalKind,
 )
+from cluster_contract.owners import OwnerKind, OwnerSettings
 
 NAME = "CLUSTER_IDLE_SETTINGS"
 TEXT = st.text(min_size=1, max_size=5)
+OWNERS = st.none() | st.builds(OwnerSettings, id=TEXT)
 TIMES = st.integers(300, 86_400).map(lambda seconds: timedelta(seconds=seconds))
 SIGNALS = st.builds(Signal, kind=st.sampled_from(SignalKind), below=st.floats(0, 1e9), metric=st.just("") | TEXT)
 POLICIES = st.builds(
@@ -37,7 +39,7 @@ SETTINGS = st.builds(
     cluster=TEXT,
     signals=st.lists(SIGNALS, min_size=2, max_size=3).map(tuple),
     policies=st.lists(POLICIES, min_size=1, max_size=2).map(tuple),
-    groups=st.dictionaries(TEXT, st.builds(IdleGroupSettings, fleet=st.none() | TEXT, release=st.booleans())),
+    groups=st.dictionaries(TEXT, st.builds(IdleGroupSettings, owner=OWNERS, release=st.booleans())),
     max_stops=st.integers(1, 500),
     tick=TIMES,
     prices=st.dictionaries(TEXT, st.floats(0.1, 99)),
@@ -123,8 +125,11 @@ def test_what_is_no_such_object_is_refused(raw: object, message: str) -> None:
         ({"tag": None}, "tag must be text, got None"),
         ({"groups": []}, "groups must be an object, got []"),
         ({"groups": {"pod": 8}}, "groups['pod'] must be an object, got 8"),
-        ({"groups": {"pod": {"fleets": "sfr-1"}}}, "groups['pod'] takes fleet, policy, release, got fleets"),
-        ({"groups": {"pod": {"fleet": ""}}}, "groups['pod'].fleet must be text, got ''"),
+        ({"groups": {"pod": {"fleet": "sfr-1"}}}, "groups['pod'] takes owner, policy, release, got fleet"),
+        ({"groups": {"pod": {"owner": "rack 1"}}},
+         f"groups['pod'].owner must be one of {', '.join(OwnerKind)} and its name or id, got 'rack 1'"),
+        ({"groups": {"pod": {"owner": "spot_fleet"}}},
+         f"groups['pod'].owner must be one of {', '.join(OwnerKind)} and its name or id, got 'spot_fleet'"),
         ({"groups": {"pod": {"release": 1}}}, "groups['pod'].release must be true or false, got 1"),
         ({"groups": {"pod": {"policy": 1}}}, "groups['pod'].policy must be one of 1, got 1"),
         ({"groups": {"pod": {"policy": -1}}}, "groups['pod'].policy must be at least 0, got -1"),

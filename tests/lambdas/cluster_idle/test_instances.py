@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
+from cluster_contract.owners import OwnerSettings
 from cluster_idle.instances import Instance, Owner, parse_instance, read_again, read_cluster
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from idle_function_settings import Group, idle_settings
@@ -17,7 +18,7 @@ SETTINGS = idle_settings(
     cluster="base-pod",
     groups={
         "workers": Group(),
-        "extras": Group(fleet="sfr-1"),
+        "extras": Group(owner=OwnerSettings.spot_fleet("sfr-1")),
     },
 )
 

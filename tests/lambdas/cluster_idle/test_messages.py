@@ -11,6 +11,7 @@ import pytest
 
 from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_common.tags import tag_value
+from cluster_contract.owners import OwnerSettings
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.messages import note, stopped_message, warning_message
 from cluster_idle.verdicts import Unit
@@ -24,7 +25,7 @@ SETTINGS = idle_settings(
     groups={
         "workers": Group(),
         "held": Group(release=True),
-        "extras": Group(fleet="sfr-1"),
+        "extras": Group(owner=OwnerSettings.spot_fleet("sfr-1")),
     },
 )
 

@@ -7,6 +7,7 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import IdleScope, Policy
+from cluster_contract.owners import OwnerSettings
 from fake_instances import FakeNode
 from idle_function_settings import Group
 from idle_scene import CLUSTER, NODE_GROUP_TAG, IdleScene, last_metrics, verdicts
@@ -211,7 +212,7 @@ def test_a_machine_without_accelerators_rings_no_alarm(capsys: pytest.CaptureFix
 def test_a_spot_fleet_that_is_gone_keeps_no_other() -> None:
     scene = IdleScene()
     scene.add_fleet("extras")
-    scene.groups["old"] = Group(policy=scene.policy, fleet="sfr-old")
+    scene.groups["old"] = Group(policy=scene.policy, owner=OwnerSettings.spot_fleet("sfr-old"))
 
     assert verdicts(scene.tick()) == ["warn", "warn"]
 

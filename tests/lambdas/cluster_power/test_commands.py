@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import InvalidEventError
+from cluster_contract.owners import OwnerSettings
 from cluster_power.callers import Action
 from cluster_power.commands import Command, Expected, parse_command
 from cluster_power.settings import GroupSettings, Settings
 from power_scene import caller_of, plain
 
 SETTINGS = Settings(cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10))
+EXTRAS = GroupSettings(count=4, owner=OwnerSettings.spot_fleet("sfr-1"))
 WITH_A_FLEET = replace(
-    SETTINGS, groups=dict(SETTINGS.groups) | {"extras": GroupSettings(count=4, spot_fleet="sfr-1")}
+    SETTINGS,
+    groups=dict(SETTINGS.groups) | {"extras": EXTRAS},
 )
 IDS = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
 STOP = {"action": "stop", "node_groups": ["eval"], "all_or_nothing": True}
@@ -175,8 +178,8 @@ IDS_ALLOWED = "terminate takes 1 to 100 ids such as i-0123456789abcdef0 in insta
         ),
         (
             {"node_groups": ["extras"]},
-            "terminate takes a node group that an Auto Scaling group owns: a Spot Fleet owns extras, and chooses "
-            "itself which of its nodes it terminates",
+            "terminate takes no node group whose owner chooses itself which of its nodes it terminates: extras "
+            "belongs to a Spot Fleet request",
         ),
         ({"action": "stop"}, f"instance_ids goes with the action terminate only, got {IDS} with stop"),
         (

@@ -256,7 +256,7 @@ class PowerMachine(RuleBasedStateMachine):
 
     def owner(self, name: str) -> FakeGroup | FakeFleet:
         if name == "extras":
-            return self.scene.ec2.fleets[self.scene.details["extras"]["spot_fleet"]]
+            return self.scene.ec2.fleets[self.scene.details["extras"]["owner"].id]
         return self.group(name)
 
     def phase(self) -> Phase:
