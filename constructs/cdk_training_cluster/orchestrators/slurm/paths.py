@@ -2,13 +2,14 @@
 
 from typing import Final
 
-_FOLDER: Final = "/opt/cdk-training-cluster/slurm"
+FOLDER: Final = "/opt/cdk-training-cluster/slurm"
+"""Where they lie on the nodes; outside of the scripts' folder, which a repeated set-up empties."""
 
-PROLOG: Final = f"{_FOLDER}/prolog.sh"
+PROLOG: Final = f"{FOLDER}/prolog.sh"
 """Runs as root on each node of a job before the job: what it refuses is drained and the job requeued."""
 
-EPILOG: Final = f"{_FOLDER}/epilog.sh"
+EPILOG: Final = f"{FOLDER}/epilog.sh"
 """Runs as root on each node of a job after the job."""
 
-HEALTH_CHECK: Final = f"{_FOLDER}/health-check.sh"
+HEALTH_CHECK: Final = f"{FOLDER}/health-check.sh"
 """Runs as root on every node, again and again: drains a node whose accelerators failed."""

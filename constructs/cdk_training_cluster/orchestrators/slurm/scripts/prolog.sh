@@ -1,0 +1,7 @@
+#!/bin/bash
+# Verifies the node before each job. One that fails is drained with its reason, and Slurm starts the job elsewhere.
+# https://slurm.schedmd.com/prolog_epilog.html advises against Slurm's commands here: they run only where a node fails.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=node.sh
+source "${BASH_SOURCE[0]%/*}/node.sh"
+check drain_files set_up gpus neuron_devices efa_devices file_system

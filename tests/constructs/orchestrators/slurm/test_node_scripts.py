@@ -1,0 +1,161 @@
+"""What the prolog, the epilog and the health check of a Slurm node find, and what they do then."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_training_cluster.orchestrators.slurm.node_scripts import DRAIN_FOLDER, NodeFacts, install_script
+from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG
+from max_seconds import MAX_SECONDS
+
+_SCONTROL = """#!/bin/bash
+printf '%s\\n' "$SLURM_CONF $*" >>"$ROOT/scontrol"
+if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
+"""
+
+
+class Node:
+    """A node in a directory, with 2 GPUs, 1 Neuron device, 2 EFA devices and a file system."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("rdma0", "rdma1"):
+            self.write(f"sys/class/infiniband/{name}")
+        self.write("dev/neuron0")
+        self.command("stat", "echo lustre")
+        self.command("nvidia-smi", "echo 'GPU 0: H100'; echo '  MIG 1g.10gb Device 0'; echo 'GPU 1: H100'")
+        self.command("scontrol", _SCONTROL)
+        self.write("shown", "NodeName=n1 State=IDLE")
+        self.facts = NodeFacts(
+            gpus=2, neuron_devices=1, efa_devices=2, mount_point="/fsx", slurm_bin=str(root / "usr/local/bin")
+        )
+        self.install()
+
+    def install(self, **changes: Any) -> subprocess.CompletedProcess[str]:
+        return self.run("-c", install_script(replace(self.facts, **changes)))
+
+    def write(self, path: str, text: str = "") -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def command(self, name: str, does: str) -> None:
+        self.write(f"usr/local/bin/{name}", does if does.startswith("#!") else f"#!/bin/bash\n{does}\n")
+        (self.root / "usr/local/bin" / name).chmod(0o755)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        # The scripts that Slurm runs set a search path themselves.
+        environment = {
+            "ROOT": str(self.root),
+            "SLURMD_NODENAME": "n1",
+            "PATH": f"{self.root}/usr/local/bin:/usr/bin:/bin",
+        }
+        return subprocess.run(
+            ["/bin/bash", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+            check=False,
+        )
+
+    def slurm_runs(self, script: str) -> int:
+        assert os.access(f"{self.root}{script}", os.X_OK)
+        return self.run(f"{self.root}{script}").returncode
+
+    @property
+    def asked(self) -> list[str]:
+        path = self.root / "scontrol"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def _failed_set_up(node: Node) -> None:
+    report = {"state": "failed", "step": "mount", "message": "no answer"}
+    node.write("var/lib/cdk-training-cluster/bootstrap.json", json.dumps(report))
+
+
+ALL, AFTER, UNDER_A_JOB = {PROLOG, EPILOG, HEALTH_CHECK}, {PROLOG, EPILOG}, {PROLOG}
+FAULTS: list[tuple[Callable[[Node], object], set[str], str]] = [
+    (lambda node: node.write(f"{DRAIN_FOLDER}/xid"[1:], "Xid 79 of GPU 3\nmore"), ALL, "Xid 79 of GPU 3"),
+    (lambda node: node.write(f"{DRAIN_FOLDER}/by-hand"[1:]), ALL, "by-hand"),
+    (lambda node: (node.root / "dev/neuron0").unlink(), ALL, "the node has 0 Neuron devices, and the instance type"),
+    (
+        lambda node: (node.root / "sys/class/infiniband/rdma1").unlink(),
+        ALL,
+        "the node has 1 EFA devices, and its launch template asks for 2",
+    ),
+    (
+        lambda node: node.command("nvidia-smi", "echo 'GPU 0: H100'"),
+        AFTER,
+        "nvidia-smi lists 1 GPUs, and the instance",
+    ),
+    (lambda node: node.command("nvidia-smi", "exit 9"), AFTER, "nvidia-smi failed, or did not answer in 30 seconds"),
+    (lambda node: node.command("stat", "echo tmpfs"), UNDER_A_JOB, "/fsx is tmpfs, not lustre: the file system is"),
+    (lambda node: node.command("stat", "exit 1"), UNDER_A_JOB, "/fsx did not answer in 30 seconds"),
+    (_failed_set_up, UNDER_A_JOB, "the set-up of the node failed at mount: no answer"),
+]
+
+
+@pytest.mark.parametrize(("breaks", "found_by", "reason"), FAULTS)
+def test_a_node_with_a_fault_is_drained_with_one_sentence(
+    node: Node, breaks: Callable[[Node], object], found_by: set[str], reason: str
+) -> None:
+    breaks(node)
+    for script in (PROLOG, EPILOG, HEALTH_CHECK):
+        before = len(node.asked)
+        assert (node.slurm_runs(script) != 0) == (script in found_by)
+        asked = node.asked[before:]
+        if script in found_by:
+            assert asked[-1].startswith(f"/run/slurm/conf/slurm.conf update nodename=n1 state=drain reason={reason}")
+        else:
+            assert asked == []
+
+
+def test_a_node_without_a_fault_asks_slurm_for_nothing(node: Node) -> None:
+    assert [node.slurm_runs(script) for script in (PROLOG, EPILOG, HEALTH_CHECK)] == [0, 0, 0]
+    assert node.asked == []
+
+
+def test_a_node_that_is_drained_keeps_its_reason(node: Node) -> None:
+    node.write("shown", "NodeName=n1 State=IDLE+DRAIN Reason=rack moves")
+    node.write(f"{DRAIN_FOLDER}/xid"[1:], "Xid 79")
+    assert node.slurm_runs(HEALTH_CHECK) != 0
+    assert not any("update" in line for line in node.asked)
+
+
+def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> None:
+    node.command("scontrol", "exit 1")
+    node.command("nvidia-smi", "exit 9")
+    assert node.slurm_runs(PROLOG) != 0
+
+
+def test_gpus_are_partitioned_before_slurm_looks_for_them(node: Node) -> None:
+    node.command("nvidia-smi", 'echo "$*" >>"$ROOT/smi"; if [[ $* == *mode.current* ]]; then echo Enabled; fi')
+    assert node.install(mig_profiles=("3g.40gb", "1g.10gb")).returncode == 0
+    assert (node.root / "smi").read_text().splitlines()[-1] == (
+        "mig --create-gpu-instance 3g.40gb,1g.10gb --default-compute-instance"
+    )
+    node.command("nvidia-smi", "echo Disabled")
+    refused = node.install(mig_profiles=("3g.40gb",))
+    assert (refused.returncode, "not in MIG mode" in refused.stderr) == (1, True)
+
+
+def test_a_node_whose_jobs_share_gpus_runs_the_server_of_mps(node: Node) -> None:
+    node.write("etc/systemd/system/others.service")
+    node.command("systemctl", 'echo "$*" >>"$ROOT/systemctl"')
+    assert node.install(mps=True).returncode == 0
+    assert "enable --now cdk-training-cluster-mps.service" in (node.root / "systemctl").read_text()
+    assert (
+        "nvidia-cuda-mps-control -d"
+        in (node.root / "etc/systemd/system/cdk-training-cluster-mps.service").read_text()
+    )
