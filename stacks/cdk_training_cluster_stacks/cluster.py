@@ -43,7 +43,9 @@ class ClusterStack(Stack):
         # Exports and imports, whatever a later CDK makes of references by default.
         self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")
         speak_as_a_file(self, cluster)
-        self.training_cluster = TrainingCluster(
+        engine = cluster.orchestrator.engine
+        make_cluster = TrainingCluster if engine is None else engine.make_cluster
+        self.training_cluster = make_cluster(
             self,
             "TrainingCluster",
             cluster_name=cluster.name,

@@ -55,6 +55,11 @@ CHANGES = {
         "file_system: {}\nbudget: {monthly_usd: 1, thresholds: [50, 50]}",
         ["4: budget.thresholds: must be different, got 50 2 times: leave out all but one"],
     ),
+    "an engine that cannot be deployed": (
+        "file_system: {}",
+        "file_system: {}\norchestrator: batch",
+        ["4: orchestrator: must be none or another engine: this version cannot deploy batch"],
+    ),
     "access logs of no bucket": (
         "    prefix: tokens/\n",
         "    prefix: tokens/\n    bucket: my-corpus\naccess_logs: {bucket: my-logs}\n",

@@ -28,6 +28,7 @@ from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.observability import ObservabilitySettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorChoice
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
@@ -293,6 +294,10 @@ class ClusterFile(Settings):
         examples=[[{"name": "workers", "instance_types": ["p5.48xlarge"], "count": 8, "image": "latest"}]]
     )
     """The nodes."""
+
+    orchestrator: OrchestratorChoice = Field(default=NONE, validate_default=True)
+    """What runs jobs: none, or an engine as a word or as one key with its settings. none leaves that to you: Auto
+    Scaling groups launch the nodes."""
 
     instance_type_facts: tuple[InstanceTypeFacts, ...] = ()
     """Facts about instance types that are newer than this library's catalog."""

@@ -19,6 +19,7 @@ from cdk_training_cluster import Capacity, NodeGroup
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
+from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.storage.dataset import contradictions, overlaps
 from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.validation.rule import Problem, SettingsError
@@ -30,6 +31,7 @@ from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGrou
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import BESIDE_EXISTING, DatasetSettings, FileSystemSettings
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorChoice, OrchestratorSettings
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.cluster_file.source import Value
@@ -42,6 +44,7 @@ _ZONE: TypeAdapter[str] = TypeAdapter(fields.AvailabilityZone)
 _ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
 _KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
 _TYPE: TypeAdapter[str] = TypeAdapter(fields.InstanceTypeName)
+_ENGINE: TypeAdapter[OrchestratorSettings] = TypeAdapter(OrchestratorChoice)
 _SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
 
 
@@ -145,6 +148,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
             except SettingsError as error:
                 yield from (group.complaint(problem.setting, problem) for problem in error.problems)
             groups.append((group, group.made()))
+    name, orchestrator = _orchestrator(file)
     together = ClusterContext.of(
         [node_group for _, node_group in groups],
         None if idle is None or "idle" not in file else idle.to_policy(),
@@ -152,9 +156,12 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         availability_zone=_formed(file, "availability_zone", _ZONE),
         schedule=None if schedule is None else schedule.to_schedule(),
         words=CLUSTER_FILE,
+        orchestrator=orchestrator.kind,
     )
-    for problem in cluster_problems(together):
+    for problem in (*cluster_problems(together), *orchestrator.problems(together)):
         match problem.setting:
+            case (first, *setting) if first == name:
+                yield _place_of_engine(file, name, setting), _beside_its_place(problem)
             case ("node_groups", int() as number, *setting):
                 group, _ = groups[number]
                 types = group.settings.instance_types
@@ -168,6 +175,46 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
                 if not _needs(problem) & wrong_idle:
                     where = tuple(_NAMES.get(each, each) for each in problem.setting)
                     yield where, _beside_its_place(problem, problem.of)
+
+
+def the_engine_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:
+    """What an engine's settings contradict by themselves; what they demand of node groups is said with these."""
+    choice = _engine_of(file)
+    if choice is None or choice.engine is None:
+        return
+    name = _name_of(choice)
+    try:
+        if choice.to_orchestrator() is None:
+            yield ("orchestrator",), f"must be none or another engine: this version cannot deploy {name}"
+    except SettingsError as error:
+        for problem in error.problems:
+            yield _place_of_engine(file, name, problem.setting), _beside_its_place(problem)
+
+
+def _engine_of(file: Part) -> OrchestratorSettings | None:
+    try:
+        return _ENGINE.validate_python(file.get("orchestrator", NONE))
+    except ValidationError:
+        return None
+
+
+def _name_of(choice: OrchestratorSettings) -> str:
+    return next((name for name, value in choice if value is not None), NONE)
+
+
+def _orchestrator(file: Part) -> tuple[str, Orchestrator]:
+    """Return the engine and its name; of one that is not known yet nothing is demanded."""
+    choice = _engine_of(file)
+    try:
+        made = None if choice is None else choice.to_orchestrator()
+    except SettingsError:
+        made = None
+    return (NONE if choice is None else _name_of(choice)), made or NoOrchestrator()
+
+
+def _place_of_engine(file: Part, name: str, setting: Sequence[str | int]) -> Location:
+    """Return where a setting of an engine is in a file: its word, if the file writes no settings."""
+    return ("orchestrator", name, *setting) if isinstance(file.get("orchestrator"), Mapping) else ("orchestrator",)
 
 
 def _needs(problem: Problem) -> set[str]:
@@ -389,6 +436,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     facts_are_told_once,
     addresses_are_listed_once,
     node_groups_are_what_aws_takes,
+    the_engine_is_one_that_can_be_made,
     an_existing_file_system_stays_as_it_is,
     the_file_system_is_what_fsx_makes,
     datasets_are_what_fsx_takes,
