@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # jsii asks for no more than a Node runtime; the one in the virtual environment is newer than it knows.
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+# Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
