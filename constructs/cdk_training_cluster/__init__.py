@@ -40,6 +40,16 @@ from cdk_training_cluster.nodes import (
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.orchestrators.slurm import (
+    LoginNodes,
+    Preemption,
+    SlurmCluster,
+    SlurmNodes,
+    SlurmQueue,
+    SlurmSettings,
+    SlurmSize,
+    SlurmVersion,
+)
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import (
@@ -82,6 +92,7 @@ __all__ = [
     "IdleStop",
     "InstanceTypeInfo",
     "InterfaceLayout",
+    "LoginNodes",
     "NetworkCard",
     "NetworkInterface",
     "NodeFleet",
@@ -90,10 +101,17 @@ __all__ = [
     "OnExceed",
     "OnIdle",
     "Placement",
+    "Preemption",
     "ResumeDocument",
     "Schedule",
     "ScheduleEnd",
     "SharingMethod",
+    "SlurmCluster",
+    "SlurmNodes",
+    "SlurmQueue",
+    "SlurmSettings",
+    "SlurmSize",
+    "SlurmVersion",
     "SpendGroup",
     "TrainingCluster",
     "TrainingFileSystem",

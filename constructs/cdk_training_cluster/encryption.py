@@ -45,6 +45,7 @@ class KeyUser(Enum):
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html"
         "#spot-fleet-service-linked-roles-access-to-cmks"
     )
+    PCS = "https://docs.aws.amazon.com/pcs/latest/userguide/encrypted-ebs-kms.html"
     PROMETHEUS = (
         "https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-receiver-AMPpermission.html"
     )
@@ -54,6 +55,7 @@ class KeyUser(Enum):
 _SERVICE_LINKED_ROLES: Mapping[KeyUser, tuple[str, str]] = {
     KeyUser.AUTO_SCALING: ("autoscaling.amazonaws.com", "AWSServiceRoleForAutoScaling"),
     KeyUser.SPOT: ("spot.amazonaws.com", "AWSServiceRoleForEC2Spot"),
+    KeyUser.PCS: ("pcs.amazonaws.com", "AWSServiceRoleForPCS"),
     KeyUser.SPOT_FLEET: ("spotfleet.amazonaws.com", "AWSServiceRoleForEC2SpotFleet"),
 }
 

@@ -10,6 +10,7 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 
+from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -85,6 +86,14 @@ class FleetOwners(ABC):
             fleet: The group's construct.
         """
         return NodeSetup()
+
+    def key_users(self, node_group: NodeGroup) -> Sequence[KeyUser]:
+        """Return what uses the key of encrypted root volumes to launch nodes.
+
+        Args:
+            node_group: The group.
+        """
+        return node_group.capacity.key_users
 
     def security_groups(self, fleet: "NodeFleet") -> Sequence[str]:  # noqa: ARG002 - for those that need it
         """Return the ids of the security groups that nodes get beside the network's own.

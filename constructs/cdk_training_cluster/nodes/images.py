@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 
 # AWS Deep Learning Base AMIs: driver, EFA installer and FSx client in one, no framework.
 # https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
@@ -17,6 +18,9 @@ _GPUS_WITHOUT_OPEN_DRIVER = frozenset({"V100"})
 # Driver, EFA and tools for Inferentia2 and every Trainium; Ubuntu, since PyTorch for Neuron has outgrown Amazon
 # Linux 2023's C library. https://awsdocs-neuron.readthedocs-hosted.com/en/latest/deploy/environments/dlami.html
 _NEURON_PARAMETER = "/aws/service/neuron/dlami/base/ubuntu-24.04/latest/image_id"
+# The NVIDIA image for Ubuntu with the agent of AWS PCS and Slurm, also for types without GPUs; Neuron is not in it.
+# https://docs.aws.amazon.com/pcs/latest/userguide/working-with_ami_pcs-ready-dlami.html
+_PCS_PARAMETER = "/aws/service/pcs/ami/dlami-base-ubuntu2404/{architecture}/latest/ami-id"
 # Inferentia1 was left behind by Neuron's images at 2.26.1.
 _OLDEST_NEURON_CORE = 2
 
@@ -36,12 +40,27 @@ class PublicImage:
     has_lustre_client: bool = True
 
 
-def public_image(info: InstanceTypeInfo) -> PublicImage | None:
+def pcs_image(architecture: str) -> PublicImage:
+    """Return AWS's image for nodes of AWS PCS.
+
+    Args:
+        architecture: `x86_64` or `arm64`.
+    """
+    parameter = _PCS_PARAMETER.format(architecture=architecture)
+    return PublicImage(parameter_name=parameter, root_device_name="/dev/sda1")
+
+
+def public_image(
+    info: InstanceTypeInfo, orchestrator: OrchestratorKind = OrchestratorKind.NONE
+) -> PublicImage | None:
     """Return AWS's image for a type, or None where AWS has none: then the user's own is needed.
 
     Args:
         info: The facts about the type; architecture and accelerators decide.
+        orchestrator: The engine that launches the nodes. Default: - none.
     """
+    if orchestrator is OrchestratorKind.SLURM:
+        return None if info.has_neuron_devices else pcs_image(info.architectures[-1])
     if info.has_neuron_devices:
         return _neuron_image(info)
     open_driver = all(gpu.name not in _GPUS_WITHOUT_OPEN_DRIVER and gpu.fraction == 1 for gpu in info.accelerators)

@@ -38,6 +38,8 @@ class LaunchTemplateDialect:
         instance_type: Whether the template names the instance type. One with a Capacity Block always does.
         instance_profile: Whether it names the instance profile.
         image: Whether it names the image.
+        root_device_name: The device name of the root volume in the service's own images. Default: - that of the image
+            that the template names.
         resolves_image: Whether the service takes an image that only a launch finds (`resolve:ssm:…`).
         subnet: Whether its network interfaces name the subnet.
         first_card: Whether its network interfaces on card 0 say so.
@@ -50,6 +52,7 @@ class LaunchTemplateDialect:
     instance_type: bool = True
     instance_profile: bool = True
     image: bool = True
+    root_device_name: str | None = None
     resolves_image: bool = True
     subnet: bool = False
     first_card: bool = True
@@ -76,6 +79,7 @@ SPOT_FLEET = LaunchTemplateDialect(subnet=True, first_card=False, resolves_image
 PCS = LaunchTemplateDialect(
     instance_type=False,
     instance_profile=False,
+    root_device_name="/dev/sda1",
     reservation=TemplateReservation.RESOURCE_GROUP,
     user_data=UserDataForm.MULTIPART,
 )

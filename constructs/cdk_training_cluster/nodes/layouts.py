@@ -7,6 +7,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import NetworkInterface, network_interfaces
 from cdk_training_cluster.nodes.images import PublicImage, public_image
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ def wants_efa(group: NodeGroup, info: InstanceTypeInfo) -> bool:
 
 
 def launch_layouts(
-    group: NodeGroup, infos: Sequence[InstanceTypeInfo]
+    group: NodeGroup, infos: Sequence[InstanceTypeInfo], orchestrator: OrchestratorKind = OrchestratorKind.NONE
 ) -> dict[LaunchLayout, tuple[InstanceTypeInfo, ...]]:
     """Return the layouts that a group needs, each with its types, both in the order of the types.
 
@@ -43,7 +44,7 @@ def launch_layouts(
         layout = LaunchLayout(
             interfaces=network_interfaces(info, efa=efa, layout=group.interface_layout),
             efa=efa,
-            image=public_image(info) if group.machine_image is None else None,
+            image=public_image(info, orchestrator) if group.machine_image is None else None,
         )
         layouts[layout] = (*layouts.get(layout, ()), info)
     return layouts

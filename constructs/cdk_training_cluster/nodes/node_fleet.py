@@ -135,12 +135,12 @@ class NodeFleet(Construct):
         policy = idle_policy or node_group.idle_policy
         self.reports_efa_traffic: bool = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
-        allow(self, encryption_key, *node_group.capacity.key_users)
+        owners = _owners or AutoScaling()
+        allow(self, encryption_key, *owners.key_users(node_group))
         self._tag()
         for rule, sentence in node_group_warnings(nodes).items():
             self._warn(rule, sentence)
         self.placement_group: ec2.CfnPlacementGroup | None = self._make_placement_group()
-        owners = _owners or AutoScaling()
         dialect = owners.dialect(node_group)
         reserved = make_reserved(
             self,
@@ -153,7 +153,7 @@ class NodeFleet(Construct):
         self.capacity_reservation: ec2.CfnCapacityReservation | None = reserved.reservation
         self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group
         self.reservation_id: str | None = reserved.reservation_id
-        layouts = launch_layouts(node_group, self.instance_types)
+        layouts = launch_layouts(node_group, self.instance_types, nodes.orchestrator)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
         launches = [] if dialect is None else self._make_launches(layouts, owners, dialect, reserved)
         for layout in layouts:

@@ -73,7 +73,7 @@ def make_launch_template(
         http_put_response_hop_limit=dialect.metadata_hops,
         block_devices=[
             ec2.BlockDevice(
-                device_name=_root_device_name(node_group, instance_type),
+                device_name=_root_device_name(node_group, instance_type, dialect),
                 volume=ec2.BlockDeviceVolume.ebs(
                     root_volume_gib(node_group, instance_type),
                     volume_type=ec2.EbsDeviceVolumeType.GP3,
@@ -156,8 +156,8 @@ def _image(node_group: NodeGroup, layout: LaunchLayout) -> ec2.IMachineImage:
     return ec2.MachineImage.from_ssm_parameter(layout.image.parameter_name)
 
 
-def _root_device_name(node_group: NodeGroup, info: InstanceTypeInfo) -> str:
+def _root_device_name(node_group: NodeGroup, info: InstanceTypeInfo, dialect: LaunchTemplateDialect) -> str:
     # Most images that users build are AWS's with something added, or one of AWS's by its id.
     public = public_image(info)
     usual = _USUAL_ROOT_DEVICE if public is None else public.root_device_name
-    return node_group.root_device_name or usual
+    return node_group.root_device_name or dialect.root_device_name or usual

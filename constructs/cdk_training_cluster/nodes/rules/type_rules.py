@@ -65,7 +65,7 @@ def _not_too_many_templates(context: NodeGroupContext) -> Iterator[str]:
     if not context.group.capacity.is_mixed:
         return
     try:
-        number = len(launch_layouts(context.group, context.infos))
+        number = len(launch_layouts(context.group, context.infos, context.orchestrator))
     except ValueError:  # a rule of its own says why
         return
     if number > _MAX_TEMPLATES:
@@ -223,7 +223,7 @@ def _efa_unused(context: NodeGroupContext) -> Iterator[str]:
 @TYPE_RULES.rule("image", _BASE_IMAGES, "machine_image")
 def _image(context: NodeGroupContext) -> Iterator[str]:
     for info in context.infos:
-        if context.group.machine_image is None and public_image(info) is None:
+        if context.group.machine_image is None and public_image(info, context.orchestrator) is None:
             yield (
                 f"AWS publishes no Deep Learning image for {info.name}: give {context.words.own_image} for "
                 f"{' or '.join(info.architectures)}"

@@ -1,1 +1,23 @@
 """Slurm on AWS PCS: the scheduler, its queues, and the groups that it launches nodes in."""
+
+from cdk_training_cluster.orchestrators.slurm.settings import (
+    LoginNodes,
+    Preemption,
+    SlurmNodes,
+    SlurmQueue,
+    SlurmSettings,
+    SlurmSize,
+    SlurmVersion,
+)
+from cdk_training_cluster.orchestrators.slurm.slurm_cluster import SlurmCluster
+
+__all__ = [
+    "LoginNodes",
+    "Preemption",
+    "SlurmCluster",
+    "SlurmNodes",
+    "SlurmQueue",
+    "SlurmSettings",
+    "SlurmSize",
+    "SlurmVersion",
+]

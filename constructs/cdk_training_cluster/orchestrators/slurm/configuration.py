@@ -10,6 +10,8 @@ from typing import Final
 
 from aws_cdk import Duration
 
+from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
+from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
 from cdk_training_cluster.orchestrators.slurm import paths
 from cdk_training_cluster.orchestrators.slurm.gres import NodeGres, node_gres
@@ -156,7 +158,7 @@ def _joined(ours: str, own: str) -> str:
 
 def _node_group(slurm: SlurmSettings, nodes: NodeGroupContext) -> NodeGroupConfiguration:
     group, said = nodes.group, slurm.nodes_of(nodes.group.name)
-    gres = node_gres(nodes.infos[0])
+    gres = node_gres(nodes.infos[0], group.gpu_sharing)
     types = group.instance_types if len(group.instance_types) == 1 else ()
     settings = {
         **({} if gres.from_pcs else {"Gres": gres.text}),
@@ -168,11 +170,28 @@ def _node_group(slurm: SlurmSettings, nodes: NodeGroupContext) -> NodeGroupConfi
     idle = said.scale_down_idle_time
     return NodeGroupConfiguration(
         name=group.name,
-        fixed=_is_paid(nodes) if said.fixed is None else said.fixed,
+        fixed=is_fixed(slurm, nodes),
         settings=settings,
         gres=gres,
         scale_down_idle_seconds=None if idle is None else _seconds(idle),
     )
+
+
+def is_fixed(slurm: SlurmSettings, nodes: NodeGroupContext) -> bool:
+    """Say whether all nodes of a group run as long as the cluster is on.
+
+    Args:
+        slurm: The settings of Slurm.
+        nodes: The node group, with what holds for it.
+    """
+    said = slurm.nodes_of(nodes.group.name).fixed
+    return _is_paid(nodes) or _is_divided(nodes.group) if said is None else said
+
+
+def _is_divided(group: NodeGroup) -> bool:
+    # Slurm knows the devices of a node in MIG mode only when it has registered once.
+    # https://docs.aws.amazon.com/pcs/latest/userguide/mig-configuration.html#mig-configuration-limitations
+    return group.gpu_sharing is not None and group.gpu_sharing.method is SharingMethod.MIG
 
 
 def _weight(nodes: NodeGroupContext) -> int:

@@ -5,9 +5,9 @@ Source: https://docs.aws.amazon.com/pcs/latest/userguide/gres-custom-settings.ht
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes.gpu_sharing import GpuSharing, SharingMethod
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,20 @@ class NodeGres:
         return ",".join(f"{name}:{count}" for name, count in self.resources.items())
 
 
-def node_gres(info: InstanceTypeInfo, sharing: Any = None) -> NodeGres:  # noqa: ANN401 - settings of gpu_sharing
+def node_gres(info: InstanceTypeInfo, sharing: GpuSharing | None = None) -> NodeGres:
     """Return the generic resources of a node.
 
     Args:
         info: The facts about its type.
         sharing: How jobs share its GPUs. Default: - they do not.
     """
-    if info.has_nvidia_gpus and sharing is None:
+    if sharing is not None and sharing.method is SharingMethod.MIG:
+        return _divided_gpus(info, sharing.partitions_of(info))
+    if sharing is not None:
+        # Slurm's name for NVIDIA's Multi-Process Service, and the one for GPUs that jobs use in turn.
+        # https://slurm.schedmd.com/gres.html
+        return _shared_gpus(info, "mps" if sharing.method is SharingMethod.MPS else "shard", sharing.replicas or 1)
+    if info.has_nvidia_gpus:
         return NodeGres(resources={"gpu": info.nvidia_gpu_count}, records=[_gpus(info)], from_pcs=True)
     if info.has_neuron_devices:
         count = info.neuron_device_count
@@ -46,25 +52,15 @@ def node_gres(info: InstanceTypeInfo, sharing: Any = None) -> NodeGres:  # noqa:
     return NodeGres(resources={}, records=[], from_pcs=True)
 
 
-def shared_gpus(info: InstanceTypeInfo, name: str, shares: int) -> NodeGres:
-    """Return the GPUs of a node of which jobs take whole ones or shares.
-
-    Args:
-        info: The facts about its type.
-        name: `mps` (NVIDIA's Multi-Process Service: each share has its part of the GPU) or `shard` (they take turns).
-        shares: The shares of a GPU.
-    """
+def _shared_gpus(info: InstanceTypeInfo, name: str, shares: int) -> NodeGres:
+    """Return the GPUs of a node of which jobs take whole ones or shares."""
     total = info.nvidia_gpu_count * shares
     records = [_gpus(info), {"Name": name, "Count": str(total)}]
     return NodeGres(resources={"gpu": info.nvidia_gpu_count, name: total}, records=records)
 
 
-def divided_gpus(info: InstanceTypeInfo, profiles: Mapping[str, int]) -> NodeGres:
+def _divided_gpus(info: InstanceTypeInfo, profiles: Mapping[str, int]) -> NodeGres:
     """Return the GPUs of a node in MIG mode, which `slurmd` finds when the node boots.
-
-    Args:
-        info: The facts about its type.
-        profiles: How many instances of each profile one GPU is divided into, by profile: `{"1g.10gb": 7}`.
 
     Source: https://docs.aws.amazon.com/pcs/latest/userguide/mig-configuration.html
     """

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
+from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.rules.context import ClusterContext
 from cdk_training_cluster.orchestrators.slurm.configuration import queues_of
 from cdk_training_cluster.orchestrators.slurm.settings import (
@@ -12,8 +14,10 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     Preemption,
     SlurmQueue,
     SlurmSettings,
+    SlurmSize,
+    SlurmVersion,
 )
-from cdk_training_cluster.validation.rule import Found, Rules
+from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 LOGIN_GROUP: Final = "login"
 """The name of the compute node group of the login nodes."""
@@ -51,7 +55,82 @@ class SlurmContext:
         return self.names if queue.node_groups is None else queue.node_groups
 
 
+def controller_size(slurm: SlurmSettings, cluster: ClusterContext) -> SlurmSize:
+    """Return the size of the controller: as the user said, or the smallest that has room for all nodes.
+
+    Args:
+        slurm: The settings of Slurm.
+        cluster: The node groups.
+    """
+    nodes = _node_count(slurm, cluster)
+    fitting = (each for each in SlurmSize if nodes <= each.max_nodes)
+    return slurm.size or next(fitting, SlurmSize.LARGE)
+
+
+def _node_count(slurm: SlurmSettings, cluster: ClusterContext) -> int:
+    return slurm.login.count + sum(group.count for group in cluster.groups)
+
+
 SLURM_RULES: Rules[SlurmContext] = Rules()
+
+
+@SLURM_RULES.rule("slurmSize", f"{_PCS}/userguide/working-with_clusters_size.html", "slurm", "size")
+def _size(of: SlurmContext) -> Iterator[Found]:
+    nodes, size = _node_count(of.slurm, of.cluster), controller_size(of.slurm, of.cluster)
+    if nodes > size.max_nodes:
+        mend = "make two clusters" if size is SlurmSize.LARGE else "leave size out, or give a larger one"
+        yield f"the size {size.value} of AWS PCS has at most {size.max_nodes} nodes, got {nodes}: {mend}"
+
+
+@SLURM_RULES.rule("slurmSpotPrice", _CREATE_GROUP)
+def _spot_price(of: SlurmContext) -> Iterator[Found]:
+    for place, group in enumerate(of.cluster.groups):
+        if group.capacity.uses_spot and group.capacity.max_price is not None:
+            yield (
+                ("node_groups", place, "capacity", "max_price"),
+                f"node group {group.name!r}: max_price must be left out on AWS PCS, which pays up to the On-Demand "
+                f"price, got {group.capacity.max_price}: leave it out",
+            )
+
+
+@SLURM_RULES.rule("slurmOneTemplate", _CREATE_GROUP)
+def _one_template(of: SlurmContext) -> Iterator[Found]:
+    """Find groups whose types differ in their network interfaces: PCS takes one launch template a group."""
+    for place, nodes in enumerate(of.cluster.nodes):
+        if nodes.infos and len(launch_layouts(nodes.group, nodes.infos)) > 1:
+            yield (
+                ("node_groups", place, "instance_types"),
+                f"node group {nodes.group.name!r}: instance_types on AWS PCS must have the same network interfaces, "
+                f"got {', '.join(nodes.group.instance_types)}: make a node group of each and list them in one queue",
+            )
+
+
+@SLURM_RULES.rule("slurmMigSockets", f"{_PCS}/userguide/mig-configuration.html")
+def _mig_sockets(of: SlurmContext) -> Iterator[Found]:
+    """Find GPUs in MIG mode that Slurm cannot find: below 26.05 it does not know the sockets of a node."""
+    for place, group in enumerate(of.cluster.groups):
+        divided = group.gpu_sharing is not None and group.gpu_sharing.method is SharingMethod.MIG
+        said = of.slurm.nodes_of(group.name).custom_settings
+        if divided and of.slurm.version is SlurmVersion.V25_11 and "Sockets" not in said:
+            yield (
+                ("node_groups", place, "gpu_sharing"),
+                f"node group {group.name!r}: GPUs in MIG mode need the number of sockets with Slurm 25.11, or the "
+                "nodes drain as INVALID_REG: use version 26.05, or give Sockets in custom_settings of its SlurmNodes",
+            )
+
+
+@SLURM_RULES.rule(
+    "slurmReservationBackfill", f"{_PCS}/userguide/capacity-reservations-odcr.html", level=Level.WARNING
+)
+def _backfill(of: SlurmContext) -> Iterator[Found]:
+    """Find groups whose launches go on beyond their reservation."""
+    for group in of.cluster.groups:
+        if group.capacity.makes_reservation or group.capacity.reservation_ids:
+            yield (
+                f"node group {group.name!r} uses its capacity reservation through a resource group: where the "
+                "reservation has no room, because it ended or others use it, AWS PCS launches On-Demand Instances "
+                "at the full price instead."
+            )
 
 
 @SLURM_RULES.rule("slurmGroupName", _CREATE_GROUP)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Annotated, Final
 
 from aws_cdk import Duration
+from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.orchestrators.slurm.allowed import settings_of
 from cdk_training_cluster.validation.bounds import Form, Minutes, Whole
@@ -21,6 +22,10 @@ QUEUE_NAME: Final = Form(
 
 PRIORITY_TIER: Final = Whole(minimum=0, maximum=65_533)
 """https://slurm.schedmd.com/slurm.conf.html#OPT_PriorityTier"""
+
+LOGIN_TYPE: Final = Form(
+    pattern=re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+"), wanted="an EC2 type such as 'm7i.2xlarge'"
+)
 
 _YEAR = 365 * 24 * 60
 
@@ -128,6 +133,51 @@ class SlurmNodes:
     custom_settings: Annotated[Mapping[str, str], settings_of("a node group")] = field(default_factory=dict)
 
 
+class SlurmSize(Enum):
+    """The size of a cluster's controller.
+
+    Source: https://docs.aws.amazon.com/pcs/latest/userguide/working-with_clusters_size.html
+    """
+
+    SMALL = "SMALL"
+    """At most 32 nodes, login nodes among them, and 256 jobs."""
+
+    MEDIUM = "MEDIUM"
+    """At most 512 nodes and 8,192 jobs."""
+
+    LARGE = "LARGE"
+    """At most 2,048 nodes and 16,384 jobs."""
+
+    @property
+    def max_nodes(self) -> int:
+        """The most nodes of the cluster, login nodes among them."""
+        return {"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}[self.value]
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class LoginNodes:
+    """Say what users log in to: nodes of the cluster that run no jobs.
+
+    Attributes:
+        instance_type: Their EC2 type, without accelerators. Default: - `m7i.2xlarge`.
+        count: How many there are; 0 for none, and jobs are submitted from nodes of your own. Default: - 1.
+        machine_image: Their image, with the agent of AWS PCS and Slurm. Default: - AWS's newest PCS-ready DLAMI for
+            x86_64.
+        root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 100.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+
+    Source: https://docs.aws.amazon.com/pcs/latest/userguide/working-with_login-nodes.html
+    """
+
+    instance_type: Annotated[str, LOGIN_TYPE] = "m7i.2xlarge"
+    count: Annotated[int, Whole(minimum=0, maximum=10)] = 1
+    machine_image: ec2.IMachineImage | None = None
+    root_volume_gib: Annotated[int, Whole(minimum=60, maximum=16_384)] = 100
+
+
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SlurmSettings:
@@ -141,6 +191,12 @@ class SlurmSettings:
             minutes.
         health_check_interval: How often each node checks its accelerators. Default: - 1 minute.
         requeue_exit_codes: Exit codes with which a job asks to run again. Default: - 99.
+        accounting: Whether AWS PCS keeps the records of jobs, for `sacct` and `sacctmgr`; it bills that by the hour.
+            Default: - yes.
+        accounting_days: How many days it keeps them: 1 to 10000. Default: - as long as the cluster exists.
+        size: The size of the controller, which bounds nodes and jobs; another size makes a new cluster, and its
+            queues and records are gone. Default: - the smallest that has room for all nodes.
+        login: The nodes that users log in to. Default: - one `m7i.2xlarge`.
         custom_settings: More settings of the cluster, in Slurm's names; items of `SchedulerParameters` and
             `PrologFlags` are added to the library's. Default: - none.
 
@@ -158,7 +214,22 @@ class SlurmSettings:
         default_factory=lambda: Duration.minutes(1)
     )
     requeue_exit_codes: Sequence[Annotated[int, Whole(minimum=1, maximum=255)]] = (99,)
+    accounting: bool = True
+    accounting_days: Annotated[int, Whole(minimum=1, maximum=10_000)] | None = None
+    size: SlurmSize | None = None
+    login: LoginNodes = field(default_factory=LoginNodes)
     custom_settings: Annotated[Mapping[str, str], settings_of("the cluster")] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what settings demand of each other."""
+        refuse({"accounting_days": self._accounting_problems()})
+
+    def _accounting_problems(self) -> Iterator[str]:
+        if self.accounting_days is not None and not self.accounting:
+            yield (
+                f"accounting_days must be left out where accounting is off, got {self.accounting_days}: leave it "
+                "out, or leave accounting on"
+            )
 
     def nodes_of(self, group: str) -> SlurmNodes:
         """Return what Slurm knows of a node group.

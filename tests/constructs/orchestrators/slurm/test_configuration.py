@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import pytest
 from aws_cdk import Duration
 
-from cdk_training_cluster import Capacity, NodeGroup
+from cdk_training_cluster import Capacity, GpuSharing, NodeGroup
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.rules.context import ClusterContext
 from cdk_training_cluster.orchestrators.slurm.configuration import SlurmConfiguration, slurm_configuration
-from cdk_training_cluster.orchestrators.slurm.gres import divided_gpus, node_gres, shared_gpus
+from cdk_training_cluster.orchestrators.slurm.gres import node_gres
 from cdk_training_cluster.orchestrators.slurm.rules import SLURM_RULES, SlurmContext
 from cdk_training_cluster.orchestrators.slurm.settings import (
     Preemption,
@@ -96,12 +96,12 @@ def test_what_a_user_says_of_nodes_goes_before_the_librarys() -> None:
         ),
         (node_gres(instance_type_info("c7i.48xlarge")), "", []),
         (
-            shared_gpus(instance_type_info("p5.48xlarge"), "mps", 4),
+            node_gres(instance_type_info("p5.48xlarge"), GpuSharing.mps(4)),
             "gpu:8,mps:32",
             [{"Name": "gpu", "File": "/dev/nvidia[0-7]"}, {"Name": "mps", "Count": "32"}],
         ),
         (
-            divided_gpus(instance_type_info("p5.48xlarge"), {"3g.40gb": 1, "1g.10gb": 4}),
+            node_gres(instance_type_info("p5.48xlarge"), GpuSharing.mig({"3g.40gb": 1, "1g.10gb": 4})),
             "gpu:3g.40gb:8,gpu:1g.10gb:32",
             [{"AutoDetect": "nvml"}],
         ),

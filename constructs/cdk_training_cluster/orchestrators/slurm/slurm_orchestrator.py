@@ -1,0 +1,237 @@
+"""What Slurm on AWS PCS adds to a cluster: the controller, compute node groups, queues and login nodes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_pcs as pcs
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.nodes import launch_dialect
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
+from cdk_training_cluster.nodes.node_fleet import NodeFleet
+from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reserved import Reserved
+from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.orchestrators.slurm.configuration import (
+    NodeGroupConfiguration,
+    SlurmConfiguration,
+    slurm_configuration,
+)
+from cdk_training_cluster.orchestrators.slurm.log_delivery import deliver_logs
+from cdk_training_cluster.orchestrators.slurm.login_nodes import make_login_group
+from cdk_training_cluster.orchestrators.slurm.rules import SLURM_RULES, SlurmContext, controller_size
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
+from cdk_training_cluster.validation.rule import Level, Problem, broken
+from cluster_contract.owners import OwnerKind, OwnerSettings
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.training_cluster import TrainingCluster
+
+ROLE_PATH = "/aws-pcs/"
+"""PCS takes roles of this path only.
+
+https://docs.aws.amazon.com/pcs/latest/userguide/security-instance-profiles.html
+"""
+
+_HOME = Path(__file__).parent / "scripts/home.sh"
+
+
+class SlurmOrchestrator(Orchestrator):
+    """Make what Slurm on AWS PCS adds to one cluster.
+
+    Attributes:
+        slurm: The settings.
+        pcs_cluster: The cluster of AWS PCS, once it is made.
+        queues: Its queues, by name, once they are made.
+    """
+
+    pcs_cluster: pcs.CfnCluster
+
+    def __init__(self, slurm: SlurmSettings) -> None:
+        """Take the settings.
+
+        Args:
+            slurm: The settings.
+        """
+        self.slurm = slurm
+        self.queues: dict[str, pcs.CfnQueue] = {}
+        self._groups: dict[str, pcs.CfnComputeNodeGroup] = {}
+        self._configuration: SlurmConfiguration | None = None
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        """Slurm."""
+        return OrchestratorKind.SLURM
+
+    def problems(self, together: ClusterContext) -> Iterator[Problem]:
+        """Yield what is wrong with the settings, by themselves and beside the node groups."""
+        yield from broken(SLURM_RULES, SlurmContext(slurm=self.slurm, cluster=together))
+
+    def warnings(self, together: ClusterContext) -> Iterator[Problem]:
+        """Yield what is allowed and will surprise."""
+        yield from broken(SLURM_RULES, SlurmContext(slurm=self.slurm, cluster=together), level=Level.WARNING)
+
+    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the nodes' role, with which they join the cluster of AWS PCS."""
+        role = make_node_role(cluster, path=ROLE_PATH)
+        # The policy that AWS asks for: it names no resource.
+        role.add_to_policy(iam.PolicyStatement(actions=["pcs:RegisterComputeNodeGroupInstance"], resources=["*"]))
+        return role
+
+    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
+        """Make the cluster of AWS PCS and the delivery of its logs."""
+        made = self._configuration = slurm_configuration(self.slurm, together)
+        network = cluster.network
+        accounting = pcs.CfnCluster.AccountingProperty(
+            mode="STANDARD" if self.slurm.accounting else "NONE",
+            default_purge_time_in_days=self.slurm.accounting_days,
+        )
+        self.pcs_cluster = pcs.CfnCluster(
+            cluster,
+            "Slurm",
+            size=controller_size(self.slurm, together).value,
+            scheduler=pcs.CfnCluster.SchedulerProperty(type="SLURM", version=made.version),
+            # The controller's network interface: among the members of this group all traffic is allowed.
+            # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_networking_sg.html
+            networking=pcs.CfnCluster.NetworkingProperty(
+                subnet_ids=[network.node_subnet.subnet_id],
+                security_group_ids=[network.security_group.security_group_id],
+            ),
+            slurm_configuration=pcs.CfnCluster.SlurmConfigurationProperty(
+                accounting=accounting,
+                scale_down_idle_time_in_seconds=made.scale_down_idle_seconds,
+                slurm_custom_settings=[
+                    pcs.CfnCluster.SlurmCustomSettingProperty(parameter_name=name, parameter_value=value)
+                    for name, value in made.settings.items()
+                ],
+                cgroup_custom_settings=[
+                    pcs.CfnCluster.CgroupCustomSettingProperty(parameter_name=name, parameter_value=value)
+                    for name, value in made.cgroup_settings.items()
+                ],
+            ),
+        )
+        deliver_logs(cluster, self.pcs_cluster, encryption_key=cluster.encryption_key)
+
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:  # noqa: ARG002 - the same for all
+        """Return what launch templates for AWS PCS say."""
+        return launch_dialect.PCS
+
+    def key_users(self, node_group: NodeGroup) -> Sequence[KeyUser]:
+        """Return what uses the key of encrypted root volumes to launch nodes."""
+        return (KeyUser.PCS, KeyUser.SPOT) if node_group.capacity.uses_spot else (KeyUser.PCS,)
+
+    def node_setup(self, fleet: NodeFleet) -> NodeSetup:
+        """Return what differs in the set-up of nodes: homes on the file system."""
+        return NodeSetup(scripts_after=[] if fleet.mount is None else [_HOME])
+
+    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
+        """Make a node group's compute node group."""
+        group, made = fleet.node_group, self._configured(fleet.node_group.name)
+        capacity = group.capacity
+        idle = made.scale_down_idle_seconds
+        owner = pcs.CfnComputeNodeGroup(
+            fleet,
+            "ComputeNodeGroup",
+            name=group.name,
+            cluster_id=self.pcs_cluster.attr_id,
+            subnet_ids=[fleet.network.node_subnet.subnet_id],
+            iam_instance_profile_arn=fleet.instance_profile.instance_profile_arn,
+            custom_launch_template=pcs.CfnComputeNodeGroup.CustomLaunchTemplateProperty(
+                template_id=launches[0].template.launch_template_id,
+                version=launches[0].template.latest_version_number,
+            ),
+            instance_configs=[
+                pcs.CfnComputeNodeGroup.InstanceConfigProperty(instance_type=name) for name in group.instance_types
+            ],
+            # No node is launched before there is a job, or before the power function sets the least: a deployment
+            # waits for no capacity, and a later one takes no node from a job.
+            scaling_configuration=pcs.CfnComputeNodeGroup.ScalingConfigurationProperty(
+                min_instance_count=0, max_instance_count=group.count
+            ),
+            purchase_option=_purchase_option(group),
+            spot_options=_spot_options() if capacity.uses_spot else None,
+            slurm_configuration=pcs.CfnComputeNodeGroup.SlurmConfigurationProperty(
+                scale_down_idle_time_in_seconds=idle,
+                slurm_custom_settings=[
+                    pcs.CfnComputeNodeGroup.SlurmCustomSettingProperty(parameter_name=name, parameter_value=value)
+                    for name, value in made.settings.items()
+                ],
+                gres_custom_settings=None if made.gres.from_pcs else list(made.gres.records),
+            ),
+        )
+        self._groups[group.name] = owner
+        settings = OwnerSettings(
+            kind=OwnerKind.PCS_COMPUTE_NODE_GROUP,
+            id=f"{self.pcs_cluster.attr_id}/{owner.attr_id}",
+            engine_sized=not made.fixed,
+        )
+        return MadeOwner(resource=owner, settings=settings)
+
+    def make_rest(self, cluster: "TrainingCluster") -> None:
+        """Make the queues and the login nodes."""
+        for queue in self._made.queues:
+            self.queues[queue.name] = pcs.CfnQueue(
+                cluster,
+                f"Queue{queue.name}",
+                name=queue.name,
+                cluster_id=self.pcs_cluster.attr_id,
+                compute_node_group_configurations=[
+                    pcs.CfnQueue.ComputeNodeGroupConfigurationProperty(
+                        compute_node_group_id=self._groups[name].attr_id
+                    )
+                    for name in queue.node_groups
+                ],
+                slurm_configuration=pcs.CfnQueue.SlurmConfigurationProperty(
+                    slurm_custom_settings=[
+                        pcs.CfnQueue.SlurmCustomSettingProperty(parameter_name=name, parameter_value=value)
+                        for name, value in queue.settings.items()
+                    ]
+                ),
+            )
+        if self.slurm.login.count:
+            home = [_HOME] if cluster.file_system else []
+            make_login_group(cluster, self.pcs_cluster, self.slurm.login, scripts_after=home)
+        acknowledge(
+            cluster.role,
+            "AwsSolutions-IAM5[Resource::*]",
+            "AWS PCS asks for pcs:RegisterComputeNodeGroupInstance on all resources.",
+        )
+
+    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
+        """Return what AWS PCS bills by the hour whether or not nodes run."""
+        size = self.pcs_cluster.size.lower()
+        units = {f"aws-pcs-controller-{size}": Decimal(1)}
+        return {**units, f"aws-pcs-accounting-{size}": Decimal(1)} if self.slurm.accounting else units
+
+    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - the resource says it
+        """Yield what a user needs to find the cluster."""
+        yield Output(name="SlurmClusterId", value=self.pcs_cluster.attr_id, description="The cluster of AWS PCS")
+
+    @property
+    def _made(self) -> SlurmConfiguration:
+        if self._configuration is None:
+            raise TypeError("the cluster of AWS PCS is made first")
+        return self._configuration
+
+    def _configured(self, name: str) -> NodeGroupConfiguration:
+        return next(each for each in self._made.node_groups if each.name == name)
+
+
+def _purchase_option(group: NodeGroup) -> str:
+    """Return how PCS buys: https://docs.aws.amazon.com/pcs/latest/APIReference/API_CreateComputeNodeGroup.html."""
+    if group.capacity.block_id is not None:
+        return "CAPACITY_BLOCK"
+    return "SPOT" if group.capacity.uses_spot else "ONDEMAND"
+
+
+def _spot_options() -> pcs.CfnComputeNodeGroup.SpotOptionsProperty:
+    return pcs.CfnComputeNodeGroup.SpotOptionsProperty(allocation_strategy="price-capacity-optimized")
