@@ -13,12 +13,14 @@ from cdk_training_cluster.nodes.rules.judging import (
     together_problems,
     together_warnings,
 )
+from cdk_training_cluster.nodes.rules.orchestrator_rules import ORCHESTRATOR_RULES
 from cdk_training_cluster.nodes.rules.schedule_rules import SCHEDULE_RULES
 
 __all__ = [
     "CLUSTER_RULES",
     "IDLE_RULES",
     "NODE_GROUP_RULES",
+    "ORCHESTRATOR_RULES",
     "SCHEDULE_RULES",
     "TOO_LONG_A_WARNING",
     "ClusterContext",

@@ -9,6 +9,7 @@ from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
 from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
+from cdk_training_cluster.nodes.rules.orchestrator_rules import ORCHESTRATOR_RULES
 from cdk_training_cluster.nodes.rules.purchase_rules import PURCHASE_RULES
 from cdk_training_cluster.nodes.rules.schedule_rules import SCHEDULE_RULES
 from cdk_training_cluster.nodes.rules.sharing_rules import SHARING_RULES
@@ -21,6 +22,7 @@ NODE_GROUP_RULES: Sequence[Rule[NodeGroupContext]] = (
     *SHARING_RULES,
     *IDLE_RULES,
     *SCHEDULE_RULES,
+    *ORCHESTRATOR_RULES,
 )
 
 

@@ -13,6 +13,7 @@ from cdk_training_cluster.nodes.rules import (
     CLUSTER_RULES,
     IDLE_RULES,
     NODE_GROUP_RULES,
+    ORCHESTRATOR_RULES,
     SCHEDULE_RULES,
     ClusterContext,
     NodeGroupContext,
@@ -47,8 +48,8 @@ _AWS_DOCUMENT = re.compile(
 )
 
 
-# The rules about idle nodes and schedules have tables of their own.
-RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in (*IDLE_RULES, *SCHEDULE_RULES))
+# The rules about idle nodes, schedules and orchestrators have tables of their own.
+RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in (*IDLE_RULES, *SCHEDULE_RULES, *ORCHESTRATOR_RULES))
 
 
 def _said(case: Case, rules: Sequence[Rule[NodeGroupContext]] = RULES) -> tuple[list[str], dict[str, str]]:
@@ -192,6 +193,9 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "prioritizedBlocks",
         "releaseWarmPool",
         "spotFleet",
+        "batchReservation",
+        "batchFromReservation",
+        "batchPrioritized",
         "sharedUnknownCount",
         "sharedPrioritized",
         "idleUnmeasured",
