@@ -386,12 +386,18 @@ FleetPrice = Annotated[float, within(FLEET_PRICE)]
 SpotPrice = Annotated[float, within(SPOT_PRICE)]
 
 
-def _text_of(form: bounds.Form, **more: object) -> Any:  # noqa: ANN401 - as pydantic's metadata
+def text_of(form: bounds.Form, **more: object) -> Any:  # noqa: ANN401 - as pydantic's metadata
+    """Return the form that the library has for a text.
+
+    Args:
+        form: What the library's annotation carries.
+        more: More attributes of `Text`.
+    """
     return Text(pattern=form.pattern.pattern.replace("(", "(?:"), must=f"be {form.wanted}", **more)  # type: ignore[arg-type]
 
 
-DailyTime = Annotated[str, _text_of(file_system.DAILY_TIME)]
-WeeklyTime = Annotated[str, _text_of(file_system.WEEKLY_TIME)]
+DailyTime = Annotated[str, text_of(file_system.DAILY_TIME)]
+WeeklyTime = Annotated[str, text_of(file_system.WEEKLY_TIME)]
 RetentionDays = Annotated[int, within(file_system.RETENTION_DAYS)]
 LogGroup = Annotated[
     str,

@@ -47,5 +47,5 @@ def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: k
             part, "Delivery", delivery_source_name=source.name, delivery_destination_arn=destination.attr_arn
         )
         # It names the source by its name, which CloudFormation takes for no reference.
-        delivery.add_dependency(source)
+        delivery.node.add_dependency(source)
     return group

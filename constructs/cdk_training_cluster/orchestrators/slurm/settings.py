@@ -15,7 +15,7 @@ from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 
 QUEUE_NAME: Final = Form(
-    pattern=re.compile(r"(?!pcs_)[A-Za-z][A-Za-z0-9-]{2,24}"),
+    pattern=re.compile(r"[A-Za-z][A-Za-z0-9-]{2,24}"),
     wanted="3 to 25 letters, digits and hyphens, a letter first, such as 'train'",
 )
 """https://docs.aws.amazon.com/pcs/latest/APIReference/API_CreateQueue.html"""
@@ -28,6 +28,14 @@ LOGIN_TYPE: Final = Form(
 )
 
 _YEAR = 365 * 24 * 60
+GRACE_TIME: Final = Minutes(minimum=0, maximum=24 * 60)
+MAX_TIME: Final = Minutes(minimum=1, maximum=_YEAR, step=1)
+IDLE_TIME: Final = Minutes(minimum=1, maximum=_YEAR)
+HEALTH_CHECK: Final = Minutes(minimum=1, maximum=60)
+EXIT_CODE: Final = Whole(minimum=1, maximum=255)
+ACCOUNTING_DAYS: Final = Whole(minimum=1, maximum=10_000)
+LOGIN_COUNT: Final = Whole(minimum=0, maximum=10)
+LOGIN_ROOT_GIB: Final = Whole(minimum=60, maximum=16_384)
 
 
 class SlurmVersion(Enum):
@@ -85,8 +93,8 @@ class SlurmQueue:
     node_groups: Sequence[str] | None = None
     priority_tier: Annotated[int, PRIORITY_TIER] = 1
     preemption: Preemption = Preemption.OFF
-    grace_time: Annotated[Duration, Minutes(minimum=0, maximum=24 * 60)] | None = None
-    max_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR, step=1)] | None = None
+    grace_time: Annotated[Duration, GRACE_TIME] | None = None
+    max_time: Annotated[Duration, MAX_TIME] | None = None
     power_down_on_idle: bool = False
     custom_settings: Annotated[Mapping[str, str], settings_of("a queue")] = field(default_factory=dict)
 
@@ -129,7 +137,7 @@ class SlurmNodes:
     """
 
     fixed: bool | None = None
-    scale_down_idle_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR)] | None = None
+    scale_down_idle_time: Annotated[Duration, IDLE_TIME] | None = None
     custom_settings: Annotated[Mapping[str, str], settings_of("a node group")] = field(default_factory=dict)
 
 
@@ -173,9 +181,9 @@ class LoginNodes:
     """
 
     instance_type: Annotated[str, LOGIN_TYPE] = "m7i.2xlarge"
-    count: Annotated[int, Whole(minimum=0, maximum=10)] = 1
+    count: Annotated[int, LOGIN_COUNT] = 1
     machine_image: ec2.IMachineImage | None = None
-    root_volume_gib: Annotated[int, Whole(minimum=60, maximum=16_384)] = 100
+    root_volume_gib: Annotated[int, LOGIN_ROOT_GIB] = 100
 
 
 @checked
@@ -207,15 +215,11 @@ class SlurmSettings:
     version: SlurmVersion = SlurmVersion.V25_11
     queues: Sequence[SlurmQueue] = ()
     node_groups: Mapping[str, SlurmNodes] = field(default_factory=dict)
-    scale_down_idle_time: Annotated[Duration, Minutes(minimum=1, maximum=_YEAR)] = field(
-        default_factory=lambda: Duration.minutes(10)
-    )
-    health_check_interval: Annotated[Duration, Minutes(minimum=1, maximum=60)] = field(
-        default_factory=lambda: Duration.minutes(1)
-    )
-    requeue_exit_codes: Sequence[Annotated[int, Whole(minimum=1, maximum=255)]] = (99,)
+    scale_down_idle_time: Annotated[Duration, IDLE_TIME] = field(default_factory=lambda: Duration.minutes(10))
+    health_check_interval: Annotated[Duration, HEALTH_CHECK] = field(default_factory=lambda: Duration.minutes(1))
+    requeue_exit_codes: Sequence[Annotated[int, EXIT_CODE]] = (99,)
     accounting: bool = True
-    accounting_days: Annotated[int, Whole(minimum=1, maximum=10_000)] | None = None
+    accounting_days: Annotated[int, ACCOUNTING_DAYS] | None = None
     size: SlurmSize | None = None
     login: LoginNodes = field(default_factory=LoginNodes)
     custom_settings: Annotated[Mapping[str, str], settings_of("the cluster")] = field(default_factory=dict)

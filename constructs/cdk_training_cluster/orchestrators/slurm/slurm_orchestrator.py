@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
@@ -12,6 +13,7 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -28,6 +30,7 @@ from cdk_training_cluster.orchestrators.slurm.configuration import (
 )
 from cdk_training_cluster.orchestrators.slurm.log_delivery import deliver_logs
 from cdk_training_cluster.orchestrators.slurm.login_nodes import make_login_group
+from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script, pcs_commands
 from cdk_training_cluster.orchestrators.slurm.rules import SLURM_RULES, SlurmContext, controller_size
 from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
 from cdk_training_cluster.validation.rule import Level, Problem, broken
@@ -66,6 +69,7 @@ class SlurmOrchestrator(Orchestrator):
         self.queues: dict[str, pcs.CfnQueue] = {}
         self._groups: dict[str, pcs.CfnComputeNodeGroup] = {}
         self._configuration: SlurmConfiguration | None = None
+        self._written = TemporaryDirectory()
 
     @property
     def kind(self) -> OrchestratorKind:
@@ -130,8 +134,26 @@ class SlurmOrchestrator(Orchestrator):
         return (KeyUser.PCS, KeyUser.SPOT) if node_group.capacity.uses_spot else (KeyUser.PCS,)
 
     def node_setup(self, fleet: NodeFleet) -> NodeSetup:
-        """Return what differs in the set-up of nodes: homes on the file system."""
-        return NodeSetup(scripts_after=[] if fleet.mount is None else [_HOME])
+        """Return what differs in the set-up of nodes: what verifies them for jobs, and homes on the file system."""
+        # Partitions of GPUs are made before anything opens a GPU, and what Slurm runs is there before slurmd starts.
+        # https://docs.aws.amazon.com/pcs/latest/userguide/mig-configuration.html
+        install = Path(self._written.name, fleet.node_group.name, "slurm.sh")
+        install.parent.mkdir()
+        install.write_text(install_script(self._node_facts(fleet)), encoding="utf-8")
+        return NodeSetup(scripts_before=[install], scripts_after=[] if fleet.mount is None else [_HOME])
+
+    def _node_facts(self, fleet: NodeFleet) -> NodeFacts:
+        info, sharing = fleet.instance_type, fleet.node_group.gpu_sharing
+        profiles = {} if sharing is None else sharing.partitions_of(info)
+        return NodeFacts(
+            gpus=info.nvidia_gpu_count,
+            neuron_devices=info.neuron_device_count,
+            efa_devices=fleet.efa_interfaces,
+            slurm_bin=pcs_commands(self.slurm.version.value),
+            mount_point="" if fleet.mount is None else fleet.mount.mount_point,
+            mps=sharing is not None and sharing.method is SharingMethod.MPS,
+            mig_profiles=tuple(profile for profile, count in profiles.items() for _ in range(count)),
+        )
 
     def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
         """Make a node group's compute node group."""
