@@ -40,6 +40,7 @@ from cdk_training_cluster.nodes import (
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.orchestrators.eks import EksSettings, EksTrainingCluster, SystemNodes
 from cdk_training_cluster.orchestrators.slurm import (
     LoginNodes,
     Preemption,
@@ -82,6 +83,8 @@ __all__ = [
     "DatasetEvent",
     "DatasetHydration",
     "EfaSecurityGroup",
+    "EksSettings",
+    "EksTrainingCluster",
     "ExportedCheckpoints",
     "ExpressCheckpoints",
     "GpuSharing",
@@ -113,6 +116,7 @@ __all__ = [
     "SlurmSize",
     "SlurmVersion",
     "SpendGroup",
+    "SystemNodes",
     "TrainingCluster",
     "TrainingFileSystem",
     "UntilCancelled",

@@ -54,7 +54,11 @@ def parameters(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     target = call.__init__ if inspect.isclass(call) else call
     given = inspect.signature(target).parameters
     skipped = {"self", "scope", "id"} if takes_a_scope(call) else {"self"}
-    return {name: each for name, each in given.items() if name not in skipped}
+    return {
+        name: each
+        for name, each in given.items()
+        if name not in skipped and each.kind is not inspect.Parameter.VAR_KEYWORD
+    }
 
 
 def takes_a_scope(call: Callable[..., Any]) -> bool:
@@ -131,6 +135,13 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "Capacity.spot": lambda _: {},
     "Capacity.spot_fleet": lambda _: {},
     "Capacity.prioritized": lambda _: {"reservations": [ID]},
+    "EksSettings": lambda _: {"control_plane_zone": "us-east-1a"},
+    "EksTrainingCluster": lambda _: {
+        "availability_zone": ZONE,
+        "node_groups": [_group()],
+        "eks": library.EksSettings(control_plane_zone="us-east-1a"),
+    },
+    "SystemNodes": lambda _: {},
     "CheckpointStore": lambda _: {},
     "CheckpointWatch": lambda stack: {
         "cluster_name": "pod",

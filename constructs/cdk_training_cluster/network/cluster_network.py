@@ -63,6 +63,10 @@ class ClusterNetwork(Construct):
     Resources: `AWS::EC2::VPC`, `InternetGateway`, two `Subnet`s with their route tables, `NatGateway`, `EIP`,
     `VPCEndpoint`, `FlowLog`, `AWS::Logs::LogGroup`, `AWS::IAM::Role`, and what `EfaSecurityGroup` makes.
 
+    Attributes:
+        spare_range: An IPv4 range of the VPC in which there is no subnet, for what needs a second zone. None: the VPC
+            was there before.
+
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html (EFA traffic stays in one zone and VPC)
     """
 
@@ -103,6 +107,7 @@ class ClusterNetwork(Construct):
         self._kept: list[CfnResource] = []
         self._kept_unless_replaced: list[CfnResource] = []
         self._way_out: list[IDependable] = []
+        self.spare_range: str | None = None
         if subnet is not None and vpc is not None:
             self.availability_zone = _zone_of(subnet, availability_zone)
             self.vpc, self.node_subnet = vpc, subnet
@@ -178,7 +183,8 @@ class ClusterNetwork(Construct):
     def _build(self, network: ipaddress.IPv4Network, encryption_key: kms.IKey | None) -> None:
         # Of L2 subnets: `ec2.Vpc` would ask AWS for the account's zones where the stack names its region.
         lower, nodes_range = network.subnets(prefixlen_diff=1)
-        public_range = next(lower.subnets(new_prefix=max(24, network.prefixlen + 3)))
+        public_range, spare_range, *_ = lower.subnets(new_prefix=max(24, network.prefixlen + 3))
+        self.spare_range = str(spare_range)
         vpc = ec2.CfnVPC(self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True)
         vpc_id = vpc.ref
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")

@@ -50,12 +50,14 @@ class NodeSetup:
         scripts_before: Files to run as root before the library's own steps and the user's. Default: - none.
         scripts_after: Files to run as root after the library's own steps, before the user's. Default: - none.
         user_data_parts: Parts of multi-part user data that stand before the script. Default: - none.
+        launch_hook: The name of the lifecycle hook that waits until a node is set up. Default: - none waits.
     """
 
     mounts: bool = True
     scripts_before: Sequence[str | PathLike[str]] = ()
     scripts_after: Sequence[str | PathLike[str]] = ()
     user_data_parts: Sequence[ec2.MultipartBody] = ()
+    launch_hook: str | None = None
 
 
 class FleetOwners(ABC):
@@ -111,6 +113,10 @@ class AutoScaling(FleetOwners):
         """Return what the group's launch templates say."""
         is_fleet = node_group.capacity.owned_by_spot_fleet
         return launch_dialect.SPOT_FLEET if is_fleet else launch_dialect.AUTO_SCALING
+
+    def node_setup(self, fleet: "NodeFleet") -> NodeSetup:
+        """Return that nodes of a warm pool say when they are set up."""
+        return NodeSetup(launch_hook=None if fleet.node_group.warm_pool is None else LAUNCH_HOOK)
 
     def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
         """Make the group's Auto Scaling group or Spot Fleet."""

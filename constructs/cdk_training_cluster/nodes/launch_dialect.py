@@ -89,6 +89,7 @@ PCS = LaunchTemplateDialect(
 EKS = LaunchTemplateDialect(
     instance_type=False,
     instance_profile=False,
+    root_device_name="/dev/xvda",
     reservation=TemplateReservation.ID,
     user_data=UserDataForm.MULTIPART,
 )

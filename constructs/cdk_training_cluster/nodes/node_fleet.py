@@ -17,7 +17,7 @@ from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
-from cdk_training_cluster.nodes.fleet_owners import LAUNCH_HOOK, AutoScaling, FleetOwners, MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
@@ -156,7 +156,7 @@ class NodeFleet(Construct):
         layouts = launch_layouts(node_group, self.instance_types, nodes.orchestrator)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
         launches = [] if dialect is None else self._make_launches(layouts, owners, dialect, reserved)
-        for layout in layouts:
+        for layout in layouts if dialect is not None and dialect.image else ():
             self._warn_of_a_moving_image(layout, mount)
         self._warn_of_tcp(mount)
         self.launch_templates: tuple[ec2.LaunchTemplate, ...] = tuple(launch.template for launch in launches)
@@ -356,7 +356,7 @@ class NodeFleet(Construct):
                 environment={**self._environment, **group.environment},
                 scripts_before=[*setup.scripts_before, *group.scripts_before],
                 scripts_after=[*setup.scripts_after, *group.scripts_after],
-                launch_hook=None if group.warm_pool is None else LAUNCH_HOOK,
+                launch_hook=setup.launch_hook,
                 collector=self._collector,
             )
         except ValueError as error:

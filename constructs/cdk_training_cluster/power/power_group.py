@@ -86,7 +86,8 @@ class PowerGroup(OwnedGroup):
             capacity_reservation_id=fleet.reservation_id,
             released=capacity.releases,
             terminates_nodes=policy.takes_single_nodes,
-            warm_pool=group.warm_pool is not None,
+            # EKS renews the warm pools of its node groups itself.
+            warm_pool=group.warm_pool is not None and fleet.owner_settings is None,
             schedule=schedule,
         )
 

@@ -126,6 +126,8 @@ UNITS = {
         service_code="AmazonDynamoDB",
         usage_type="ReadRequestUnits",
     ),
+    "eks-control-plane": Unit(unit="hour", what="an EKS control plane in standard support"),
+    "eks-system-node": Unit(unit="hour", what="a system node of an EKS cluster"),
     "prometheus-sample": Unit(unit="sample", what="samples of Amazon Managed Service for Prometheus"),
     "sns-email": Unit(
         unit="notification", what="SNS e-mails", service_code="AmazonSNS", usage_type="DeliveryAttempts-SMTP"

@@ -1,0 +1,135 @@
+"""What Amazon EKS adds to a training cluster."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from aws_cdk import aws_iam as iam
+
+from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.nodes import NodeFleet, NodeGroup, launch_dialect
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
+from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reserved import Reserved
+from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.orchestrators.eks.add_ons import FSX_CSI, chosen_add_ons
+from cdk_training_cluster.orchestrators.eks.control_plane import (
+    NODE_POLICIES,
+    EksControlPlane,
+    add_managed_policies,
+)
+from cdk_training_cluster.orchestrators.eks.node_groups import make_managed_node_group, node_config
+from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
+from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.storage import TrainingFileSystem
+from cdk_training_cluster.training_cluster import TrainingCluster
+from cdk_training_cluster.validation.rule import Problem, broken
+from cluster_contract.owners import OwnerKind, OwnerSettings
+
+
+class EksOrchestrator(Orchestrator):
+    """Make an EKS cluster, and launch its nodes with managed node groups.
+
+    Attributes:
+        settings: What the EKS cluster is like.
+        control_plane: The EKS cluster.
+    """
+
+    control_plane: EksControlPlane
+
+    def __init__(self, settings: EksSettings) -> None:
+        """Take the settings.
+
+        Args:
+            settings: What the EKS cluster is like.
+        """
+        self.settings: EksSettings = settings
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        """Amazon EKS."""
+        return OrchestratorKind.EKS
+
+    def problems(self, together: ClusterContext) -> Iterator[Problem]:
+        """Yield what EKS refuses."""
+        yield from broken(EKS_RULES, EksContext(settings=self.settings, together=together))
+
+    def make_role(self, cluster: TrainingCluster) -> iam.Role:
+        """Make the nodes' role, with what joins nodes to the cluster and pulls images."""
+        role = super().make_role(cluster)
+        add_managed_policies(role, *NODE_POLICIES)
+        return role
+
+    def make_control(self, cluster: TrainingCluster, together: ClusterContext) -> None:  # noqa: ARG002 - it is for all
+        """Make the control plane, the system nodes and the add-ons."""
+        files = cluster.file_system
+        self.control_plane = EksControlPlane(
+            cluster,
+            "Eks",
+            cluster_name=cluster.cluster_name,
+            network=cluster.network,
+            settings=self.settings,
+            encryption_key=cluster.encryption_key,
+        )
+        add_ons = chosen_add_ons(self.settings.add_ons, file_system=files is not None)
+        self.control_plane.make_add_ons(add_ons)
+        if files is not None:
+            self._let_look_at(files)
+
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:
+        """Return what the group's launch templates say: without an image EKS takes its own."""
+        if node_group.machine_image is not None:
+            return launch_dialect.EKS
+        return replace(launch_dialect.EKS, image=False)
+
+    def security_groups(self, fleet: NodeFleet) -> Sequence[str]:  # noqa: ARG002 - the same for all
+        """Return the cluster security group, which EKS adds to no template that names groups.
+
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html#launch-template-security-groups
+        """
+        return (self.control_plane.cluster.attr_cluster_security_group_id,)
+
+    def node_setup(self, fleet: NodeFleet) -> NodeSetup:
+        """Return the part of the user data that joins a node to the cluster."""
+        part = node_config(self.control_plane.cluster, fleet.node_group, fleet.instance_type)
+        return NodeSetup(user_data_parts=() if part is None else (part,))
+
+    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it
+        """Make the managed node group, with no nodes."""
+        group = make_managed_node_group(fleet, self.control_plane.cluster, self.settings, launches[0].template)
+        group.node.add_dependency(*self.control_plane.before_nodes)
+        # It refers to itself as <cluster>/<node group>.
+        return MadeOwner(resource=group, settings=OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id=group.ref))
+
+    def hourly_units(self, cluster: TrainingCluster) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
+        """Return that the control plane and the system nodes run around the clock.
+
+        Source: https://aws.amazon.com/eks/pricing/
+        """
+        return {
+            "eks-control-plane": Decimal(1),
+            "eks-system-node": Decimal(self.settings.system_nodes.count),
+        }
+
+    def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:
+        """Yield the command that lets kubectl into the cluster."""
+        role = self.control_plane.admin_role
+        as_whom = "" if role is None else f" --role-arn {role.role_arn}"
+        yield Output(
+            name="KubeconfigCommand",
+            value=f"aws eks update-kubeconfig --region {HERE.region} --name {cluster.cluster_name}{as_whom}",
+            description="Lets kubectl into the EKS cluster",
+        )
+
+    def _let_look_at(self, files: TrainingFileSystem) -> None:
+        # Nothing else: a claim of a pod could make file systems, which are billed by the hour.
+        # https://github.com/kubernetes-sigs/aws-fsx-csi-driver/blob/master/docs/README.md
+        self.control_plane.add_on_roles[FSX_CSI].add_to_policy(
+            iam.PolicyStatement(
+                actions=["fsx:DescribeFileSystems"],
+                resources=[HERE.arn("fsx", f"file-system/{files.file_system_id}")],
+            )
+        )

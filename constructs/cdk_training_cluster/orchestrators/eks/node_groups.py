@@ -1,0 +1,151 @@
+"""The managed node groups of an EKS cluster: one for each node group, on the library's own launch templates."""
+
+from collections.abc import Iterator, Mapping
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes import NodeFleet, NodeGroup
+from cdk_training_cluster.orchestrators.eks.control_plane import SERVICE_RANGE
+from cdk_training_cluster.orchestrators.eks.images import ami_type
+from cdk_training_cluster.orchestrators.eks.node_repair import node_repair_config
+from cdk_training_cluster.orchestrators.eks.rules import MAX_NODES
+from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+
+NODE_GROUP_LABEL = "cdk-training-cluster/node-group"
+"""The Kubernetes label of every node: the name of its node group, or `system`."""
+
+SPOT_TAINT = "cdk-training-cluster/spot"
+"""The key of the taint of Spot nodes: jobs that outlive an interruption tolerate it."""
+
+
+def make_managed_node_group(
+    fleet: NodeFleet, cluster: eks.CfnCluster, settings: EksSettings, template: ec2.LaunchTemplate
+) -> eks.CfnNodegroup:
+    """Make the managed node group of a node group, with no nodes.
+
+    Args:
+        fleet: The group's construct.
+        cluster: The EKS cluster.
+        settings: What that is like.
+        template: The launch template.
+    """
+    group, info, made = fleet.node_group, fleet.instance_type, eks.CfnNodegroup
+    own_image = group.machine_image is None
+    return made(
+        fleet,
+        "NodeGroup",
+        cluster_name=cluster.ref,
+        node_role=fleet.role.role_arn,
+        subnets=[fleet.network.node_subnet.subnet_id],
+        capacity_type=capacity_type(group),
+        # In one place: a Capacity Block's template has to name the type.
+        instance_types=None if group.capacity.block_id else [*group.instance_types],
+        ami_type=ami_type(info) if own_image else None,
+        release_version=settings.release_version if own_image else None,
+        version=settings.kubernetes_version if own_image else None,
+        launch_template=made.LaunchTemplateSpecificationProperty(
+            id=template.launch_template_id, version=template.latest_version_number
+        ),
+        # EKS takes the sizes of a template again whenever one of them changes, and DesiredSize would then end every
+        # node: so none of them follows the group's count, which the power function keeps.
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-eks-nodegroup-scalingconfig.html
+        scaling_config=made.ScalingConfigProperty(min_size=0, desired_size=0, max_size=MAX_NODES),
+        labels=labels(group, info),
+        taints=[
+            made.TaintProperty(key=key, value=value, effect="NO_SCHEDULE")
+            for key, value in taints(group, info).items()
+        ],
+        node_repair_config=node_repair_config(enabled=settings.node_repair, nvidia=info.has_nvidia_gpus),
+        # Reserved accelerators leave no room for a second set of nodes, and a gang that lost one node has ended:
+        # a new launch template replaces all nodes at once, the old ones first.
+        # https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        update_config=made.UpdateConfigProperty(max_unavailable_percentage=100, update_strategy="MINIMAL"),
+        warm_pool_config=None
+        if group.warm_pool is None
+        else made.WarmPoolConfigProperty(
+            enabled=True,
+            min_size=0,
+            max_group_prepared_capacity=group.warm_pool.size,
+            pool_state="STOPPED",
+            reuse_on_scale_in=True,
+        ),
+    )
+
+
+def node_config(cluster: eks.CfnCluster, group: NodeGroup, info: InstanceTypeInfo) -> ec2.MultipartBody | None:
+    """Return the part of the user data that nodeadm reads, which joins a node to the cluster. None: EKS's suffices.
+
+    Args:
+        cluster: The EKS cluster.
+        group: The node group.
+        info: The facts about its first type.
+
+    Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
+    """
+    spec = "".join(_spec(cluster, group, info))
+    if not spec:
+        return None
+    body = f"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n{spec}"
+    return ec2.MultipartBody.from_raw_body(content_type="application/node.eks.aws", body=body)
+
+
+def _spec(cluster: eks.CfnCluster, group: NodeGroup, info: InstanceTypeInfo) -> Iterator[str]:
+    if group.machine_image is not None:
+        # EKS adds nothing to the user data of such nodes, and taints them only after they have joined.
+        # https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html#launch-template-custom-ami
+        tainted = ",".join(f"{key}={value}:NoSchedule" for key, value in taints(group, info).items())
+        yield "  cluster:\n"
+        yield f"    name: {cluster.ref}\n"
+        yield f"    apiServerEndpoint: {cluster.attr_endpoint}\n"
+        yield f"    certificateAuthority: {cluster.attr_certificate_authority_data}\n"
+        yield f"    cidr: {SERVICE_RANGE}\n"
+        if tainted:
+            yield f"  kubelet:\n    flags:\n    - --register-with-taints={tainted}\n"
+    if info.instance_store_nvme:
+        # For images of containers and their temporary files.
+        yield "  instance:\n    localStorage:\n      strategy: RAID0\n"
+
+
+def capacity_type(group: NodeGroup) -> str:
+    """Return what EKS calls the way in which a group is bought.
+
+    Args:
+        group: The group.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    if group.capacity.block_id is not None:
+        return "CAPACITY_BLOCK"
+    return "SPOT" if group.capacity.uses_spot else "ON_DEMAND"
+
+
+def labels(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
+    """Return the Kubernetes labels of a group's nodes.
+
+    Args:
+        group: The group.
+        info: The facts about its first type.
+    """
+    # The first is what NVIDIA's device plugin looks for.
+    # https://github.com/NVIDIA/k8s-device-plugin/blob/main/deployments/helm/nvidia-device-plugin/values.yaml
+    accelerators = {"nvidia.com/gpu.present": "true"} if info.has_nvidia_gpus else {}
+    return {NODE_GROUP_LABEL: group.name, **accelerators}
+
+
+def taints(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
+    """Return the taints of a group's nodes, by key: pods that do not ask for accelerators stay off them.
+
+    Args:
+        group: The group.
+        info: The facts about its first type.
+    """
+    found = {}
+    if info.has_nvidia_gpus:
+        found["nvidia.com/gpu"] = "present"
+    if info.has_neuron_devices:
+        found["aws.amazon.com/neuron"] = "present"
+    if group.capacity.uses_spot:
+        found[SPOT_TAINT] = "true"
+    return found

@@ -1,0 +1,59 @@
+"""What EKS does about a node that its monitoring agent reports as unhealthy."""
+
+from collections.abc import Mapping
+
+from aws_cdk import aws_eks_v2 as eks
+
+from cdk_training_cluster.nodes.gpu_faults import XID_ACTIONS, FaultAction
+
+_CONDITION = "AcceleratedHardwareReady"
+
+# Only managed node groups reboot. EKS counts no repeats: a node that NVIDIA would have rebooted first and replaced
+# the second time is replaced.
+# https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+_ACTIONS: Mapping[FaultAction, str] = {
+    FaultAction.REPLACE: "Replace",
+    FaultAction.REBOOT: "Reboot",
+    FaultAction.OBSERVE: "NoAction",
+    FaultAction.APPLICATION: "NoAction",
+}
+
+# Those that the agent makes a condition of, by its source and by the user guide; all others are events, on which EKS
+# never acts. Left to EKS, the errors of jobs (13, 31) would reboot the node.
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/monitors/nvidia/dcgm/dcgm_policies.go
+# https://docs.aws.amazon.com/eks/latest/userguide/node-health-nma.html
+_REPORTED_XIDS = (
+    *(13, 31, 46, 48, 54, 62, 63, 64, 74, 79, 94, 95, 109, 110, 119, 120, 121),
+    *(136, 140, 142, 143, 151, 155, 156, 158),
+)
+
+# "This condition persists across reboots and requires instance replacement"; a GPU that is missing is no better.
+_REPLACED = ("NvidiaDeviceCountMismatch", "NvidiaFabricError")
+
+# A gang has ended with its node: after five minutes in place of EKS's ten the other nodes wait for it no longer.
+_WAIT_MINUTES = 5
+
+
+def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeRepairConfigProperty:
+    """Return what a node group says of the repair of its nodes.
+
+    Args:
+        enabled: Whether EKS repairs them.
+        nvidia: Whether they have NVIDIA GPUs.
+    """
+    actions = {f"NvidiaXID{code}Error": _ACTIONS[XID_ACTIONS[code]] for code in _REPORTED_XIDS}
+    actions |= dict.fromkeys(_REPLACED, "Replace")
+    return eks.CfnNodegroup.NodeRepairConfigProperty(
+        enabled=enabled,
+        node_repair_config_overrides=[
+            eks.CfnNodegroup.NodeRepairConfigOverridesProperty(
+                node_monitoring_condition=_CONDITION,
+                node_unhealthy_reason=reason,
+                min_repair_wait_time_mins=_WAIT_MINUTES,
+                repair_action=action,
+            )
+            for reason, action in actions.items()
+        ]
+        if enabled and nvidia
+        else None,
+    )

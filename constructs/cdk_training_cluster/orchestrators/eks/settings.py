@@ -1,0 +1,176 @@
+"""The settings of the EKS cluster that runs a training cluster's jobs."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.instance_types.catalog import instance_type_names
+from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS
+from cdk_training_cluster.validation.bounds import Form, Whole
+from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.rule import refuse
+
+DEFAULT_VERSION = "1.35"
+"""In standard support until 27 March 2027.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
+"""
+
+# Older ones take no scheduler configuration.
+# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+_OLDEST_MINOR = 31
+
+# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+_PRINCIPAL = Form(
+    pattern=re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/.+"),
+    wanted="the ARN of an IAM role or user, such as 'arn:aws:iam::111122223333:role/ml-platform'",
+)
+_ZONE = Form(
+    pattern=re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+[a-z]"),
+    wanted="the name of an Availability Zone, such as 'us-east-1a'",
+)
+
+
+def _kubernetes(setting: str, value: object) -> Iterator[str]:
+    if is_unknown(value):
+        return
+    found = re.fullmatch(r"1\.(\d\d)", value) if isinstance(value, str) else None
+    if found is None or int(found[1]) < _OLDEST_MINOR:
+        yield (
+            f"{setting} must be a minor version of Kubernetes from 1.{_OLDEST_MINOR} on, such as "
+            f"{DEFAULT_VERSION!r}, got {shown(value)}"
+        )
+
+
+def _release(setting: str, value: object) -> Iterator[str]:
+    if not is_unknown(value) and not (isinstance(value, str) and re.fullmatch(r"1\.\d\d\.\d+-\d{8}", value)):
+        yield f"{setting} must be the release of an EKS image, such as '1.35.0-20260304', got {shown(value)}"
+
+
+def _address_range(setting: str, value: object) -> Iterator[str]:
+    if is_unknown(value):
+        return
+    try:
+        ipaddress.IPv4Network(str(value))
+    except ValueError:
+        yield f"{setting} must hold IPv4 ranges, such as '203.0.113.0/24', got {shown(value)} in it"
+
+
+def _log_type(setting: str, value: object) -> Iterator[str]:
+    if value not in LOG_TYPES and not is_unknown(value):
+        yield f"{setting} must hold {', '.join(LOG_TYPES)}, got {shown(value)} in it"
+
+
+def _add_on(setting: str, value: object) -> Iterator[str]:
+    if value in HYPERPOD_ADD_ONS:
+        yield f"{setting} must hold no add-on of HyperPod, got {shown(value)}: use HyperPodCluster for it"
+    elif value not in ADD_ONS and not is_unknown(value):
+        yield f"{setting} must hold {', '.join(ADD_ONS)}, got {shown(value)} in it"
+
+
+def _system_type(setting: str, value: object) -> Iterator[str]:
+    if is_unknown(value):
+        return
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", value):
+        yield f"{setting} must be an EC2 type, such as 'm7i.large', got {shown(value)}"
+    elif value in instance_type_names() and instance_type_info(value).is_accelerated:
+        yield (
+            f"{setting} must be a type without accelerators, such as 'm7i.large', got {value!r}: system nodes run "
+            "around the clock"
+        )
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class SystemNodes:
+    """Say on which nodes add-ons and operators run: they need neither GPUs nor EFA, and run around the clock.
+
+    Attributes:
+        instance_type: The EC2 type. Default: - `m7i.large`.
+        count: How many; a second one takes over while the first is replaced. Default: - 2.
+
+    Raises:
+        ValueError: The type has accelerators, or there is no node.
+    """
+
+    instance_type: Annotated[str, _system_type] = "m7i.large"
+    count: Annotated[int, Whole(minimum=1, maximum=100)] = 2
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class EksSettings:
+    """Say what the EKS cluster of an `EksTrainingCluster` is like.
+
+    The Kubernetes API is reached from the VPC, and from nowhere else unless `public_access_cidrs` names where from.
+    Who may use it is said by EKS access entries alone.
+
+    Attributes:
+        control_plane_zone: A second Availability Zone, in which a small subnet is made for the control plane alone:
+            EKS demands subnets in two zones. Either this or `control_plane_subnet`.
+        control_plane_subnet: An existing subnet of the cluster's VPC in another zone than the nodes'. Either this or
+            `control_plane_zone`.
+        kubernetes_version: The minor version of Kubernetes. The next one moves the control plane there, and then
+            replaces the nodes; EKS takes one minor version at a time. Default: - 1.35.
+        public_access_cidrs: The IPv4 ranges from which the API is reached over the internet. Default: - none: the
+            API is private.
+        admins: The ARNs of the IAM roles and users that administer the cluster. Default: - a role is made for it,
+            `EksTrainingCluster.admin_role`, which the account's principals may assume as their own policies allow.
+        add_ons: Add-ons beside those that every cluster has; see `ADD_ONS`. Default: - none.
+        add_on_versions: The versions of add-ons, by name. Default: - the one that EKS recommends when the add-on is
+            made; it stays until this setting changes it.
+        release_version: The release of EKS's images for all node groups that have none of their own, such as
+            `1.35.0-20260304`; another one replaces the nodes. Default: - the newest when a group is made; the group
+            keeps it.
+        system_nodes: Where add-ons run. Default: - two `m7i.large`.
+        logs: What the control plane logs to CloudWatch, for three months. Default: - all five types.
+        node_repair: Whether EKS reboots or replaces nodes that its monitoring agent reports as broken.
+            Default: - it does.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+    """
+
+    control_plane_zone: Annotated[str, _ZONE] | None = None
+    control_plane_subnet: ec2.ISubnet | None = None
+    kubernetes_version: Annotated[str, _kubernetes] = DEFAULT_VERSION
+    public_access_cidrs: Sequence[Annotated[str, _address_range]] = ()
+    admins: Sequence[Annotated[str, _PRINCIPAL]] = ()
+    add_ons: Sequence[Annotated[str, _add_on]] = ()
+    add_on_versions: Mapping[Annotated[str, _add_on], str] = field(default_factory=dict)
+    release_version: Annotated[str, _release] | None = None
+    system_nodes: SystemNodes = field(default_factory=SystemNodes)
+    logs: Sequence[Annotated[str, _log_type]] = LOG_TYPES
+    node_repair: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what settings demand of each other."""
+        refuse({"control_plane_zone": self._zone_problems(), "release_version": self._release_problems()})
+
+    def _zone_problems(self) -> Iterator[str]:
+        if (self.control_plane_zone is None) == (self.control_plane_subnet is None):
+            yield (
+                "control_plane_zone is required, and goes without control_plane_subnet: EKS's control plane needs "
+                "subnets in two zones; name a second zone of the region, such as 'us-east-1a', or with an existing "
+                "VPC a subnet in one"
+            )
+
+    def _release_problems(self) -> Iterator[str]:
+        release = self.release_version
+        if release is None or is_unknown(release) or is_unknown(self.kubernetes_version):
+            return
+        if not release.startswith(f"{self.kubernetes_version}."):
+            yield (
+                f"release_version must be one of Kubernetes {self.kubernetes_version}, the cluster's "
+                f"kubernetes_version, got {release!r}: EKS takes no other"
+            )
