@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import boto3
 from botocore.config import Config
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
 
     from cluster_contract.bill import CostExplorer
+
+Untyped: TypeAlias = Any
+"""The client of a service whose types boto3's stubs have in a package of their own, which nothing else needs."""
 
 # Throttling and passing faults are retried with growing pauses; the time-outs keep a silent endpoint from
 # using up a function's whole time.
@@ -62,6 +65,12 @@ def auto_scaling_once() -> "AutoScalingClient":
 
 
 @cache
+def batch() -> Untyped:
+    """Return the client of AWS Batch."""
+    return boto3.client("batch", config=_CONFIG)
+
+
+@cache
 def cloudwatch(region: str | None = None) -> "CloudWatchClient":
     """Return the client of CloudWatch in a region. Default: - the function's own."""
     return boto3.client("cloudwatch", region_name=region, config=_CONFIG)
@@ -87,6 +96,12 @@ def ec2() -> "EC2Client":
 
 
 @cache
+def eks() -> Untyped:
+    """Return the client of EKS."""
+    return boto3.client("eks", config=_CONFIG)
+
+
+@cache
 def fsx() -> "FSxClient":
     """Return the client of FSx."""
     return boto3.client("fsx", config=_CONFIG)
@@ -99,6 +114,12 @@ def lambda_() -> "LambdaClient":
 
 
 @cache
+def pcs() -> Untyped:
+    """Return the client of AWS PCS."""
+    return boto3.client("pcs", config=_CONFIG)
+
+
+@cache
 def pricing() -> "PricingClient":
     """Return the client of the Price List, which gives up soon."""
     return boto3.client("pricing", region_name=PRICE_LIST_REGION, config=_BRIEF)
@@ -108,6 +129,12 @@ def pricing() -> "PricingClient":
 def s3() -> "S3Client":
     """Return the client of S3, which opens sessions itself where a bucket is a directory bucket."""
     return boto3.client("s3", config=_CONFIG)
+
+
+@cache
+def sagemaker() -> Untyped:
+    """Return the client of SageMaker."""
+    return boto3.client("sagemaker", config=_CONFIG)
 
 
 @cache
@@ -135,14 +162,18 @@ class Clients:
     Attributes:
         auto_scaling: Makes the client of EC2 Auto Scaling.
         auto_scaling_once: Makes another that sends a request once.
+        batch: Makes the client of AWS Batch.
         cloudwatch: Makes the client of CloudWatch.
         cost_explorer: Makes the client of Cost Explorer.
         dynamodb: Makes the client of DynamoDB.
         ec2: Makes the client of EC2.
+        eks: Makes the client of EKS.
         fsx: Makes the client of FSx.
         lambda_: Makes the client of Lambda.
+        pcs: Makes the client of AWS PCS.
         pricing: Makes the client of the Price List.
         s3: Makes the client of S3.
+        sagemaker: Makes the client of SageMaker.
         sns: Makes the client of SNS.
         ssm: Makes the client of Systems Manager.
         ssm_once: Makes another that sends a request once.
@@ -151,14 +182,18 @@ class Clients:
 
     auto_scaling: "Callable[[], AutoScalingClient]" = auto_scaling
     auto_scaling_once: "Callable[[], AutoScalingClient]" = auto_scaling_once
+    batch: Callable[[], Untyped] = batch
     cloudwatch: "Callable[[], CloudWatchClient]" = cloudwatch
     cost_explorer: "Callable[[], CostExplorer]" = cost_explorer
     dynamodb: "Callable[[], DynamoDBClient]" = dynamodb
     ec2: "Callable[[], EC2Client]" = ec2
+    eks: Callable[[], Untyped] = eks
     fsx: "Callable[[], FSxClient]" = fsx
     lambda_: "Callable[[], LambdaClient]" = lambda_
+    pcs: Callable[[], Untyped] = pcs
     pricing: "Callable[[], PricingClient]" = pricing
     s3: "Callable[[], S3Client]" = s3
+    sagemaker: Callable[[], Untyped] = sagemaker
     sns: "Callable[[], SNSClient]" = sns
     ssm: "Callable[[], SSMClient]" = ssm
     ssm_once: "Callable[[], SSMClient]" = ssm_once

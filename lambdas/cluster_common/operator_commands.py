@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from cluster_common.owners.groups import OwnerTraits
+from cluster_common.owners.kinds import OwnerTraits
 from cluster_common.times import time_text
 from cluster_contract.tags import KEEP_UNTIL_TAG
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
 from cluster_common.messages import printable
-from cluster_common.owners.groups import OWNER_KINDS, OwnerTraits, node_group_of
+from cluster_common.owners.groups import node_group_of
+from cluster_common.owners.kinds import OWNER_KINDS, OwnerTraits
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
 from cluster_contract.tags import IDLE_NOTE_TAG
 
@@ -193,6 +194,9 @@ def _owner(raw: "InstanceTypeDef", tags: Mapping[str, str], node_group: str, set
     operator, own = raw.get("Operator", {}), settings.groups.get(node_group)
     if operator.get("Managed"):
         return Owner.foreign(operator.get("Principal") or "another service")
+    if own is not None and own.owner is not None and not OWNER_KINDS[own.owner.kind].instance_tags:
+        # Nothing on the instance names such an owner: what it carries are the tags of its launch template.
+        return Owner.of(OWNER_KINDS[own.owner.kind], own.owner.id)
     named = [(kind, name) for kind in OWNER_KINDS.values() if (name := kind.owner_named_by(tags))]
     for kind, name in named:
         if own is not None and _is_owned(own, kind, name):

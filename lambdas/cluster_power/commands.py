@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from cluster_common.errors import InvalidEventError
 from cluster_common.messages import one_line
-from cluster_common.owners.groups import OWNER_KINDS
+from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_contract.aliases import Alias
 from cluster_power.callers import Action, Caller
 from cluster_power.settings import Settings

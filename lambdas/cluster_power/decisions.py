@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from cluster_common.owners.groups import OWNER_KINDS
+from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_common.times import time_text
 from cluster_contract.state import Sender
 from cluster_power.context import Context
@@ -137,11 +137,12 @@ def _keep_size(group: Group, wanted: int, window: Window | None) -> tuple[Verdic
     match group:
         case Group(busy=True) if group.desired != wanted:
             return Verdict.BLOCKED, _busy(group, wanted)
-        case Group(desired=0) if group.owner.reset_by_deployments and wanted and group.keeps_excess is not False:
-            # With any change of the request CloudFormation sends what the template says: the target 0, and that no
-            # node is terminated for it. Where nodes are terminated with the target, an operator has set it.
-            kept = f"it gets its size again, and {_nodes(group.alive)} kept running"
-            return Verdict.SIZE, f"{given} and a deployment set its target to 0: {kept}"
+        case Group(desired=desired, reset_to=to) if desired == to != wanted:
+            kept = f", and {_nodes(group.alive)} kept running" if group.owner.reset_by_deployments else ""
+            return (
+                Verdict.SIZE,
+                f"{given} and a deployment set its {group.owner.size} to {to}: it gets its size again{kept}",
+            )
         case Group(goal=goal) if goal != wanted and window is not None and window.phase is Phase.OVER:
             return Verdict.SIZE, f"{name} should have 0 nodes, since {window.cause}, and {_resized(group)}"
         case Group(goal=goal) if goal != wanted:
@@ -184,7 +185,7 @@ def _explain(decision: Decision, context: Context) -> Decision:
     surplus = find_surplus(group, goal=group.goal, grace=grace, now=now, region=region)
     decision = replace(
         decision,
-        missing=max(0, group.goal - group.in_service),
+        missing=group.count_missing(group.goal),
         surplus=max(0, group.alive - group.goal),
         problem=missing.problem,
         problem_known=missing.known,
@@ -261,6 +262,11 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
             f"{name} is limited to its {_nodes(wanted)} by {record.by}: {record.reason}; a start command ends the "
             "limit"
         )
+    if wanted and group.engine_sized:
+        return (
+            f"{name} may have up to {_nodes(wanted)}, which {group.owner.service} launches and terminates as jobs "
+            f"need them: {_nodes(group.in_service)} {'runs' if group.in_service == 1 else 'run'}"
+        )
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         return f"{name} has all of its {_nodes(wanted)}{until}"
@@ -283,7 +289,7 @@ def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
         verdict=Verdict.ABSENT,
         reason=f"{name} is in the cluster's file and has no {absent}",
         wanted=wanted,
-        missing=wanted,
+        missing=0 if own.owner and own.owner.engine_sized else wanted,
     )
 
 
@@ -317,7 +323,7 @@ def _decision(group: Group, verdict: Verdict, reason: str, *, wanted: int, windo
         reason=reason,
         wanted=wanted,
         group=group,
-        missing=max(0, wanted - group.in_service) if unsized else 0,
+        missing=group.count_missing(wanted) if unsized else 0,
         surplus=max(0, group.alive - wanted) if unsized else 0,
         window=window,
     )

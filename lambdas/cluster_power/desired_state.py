@@ -170,6 +170,8 @@ def _limit(order: Order, owners: Sequence[Group], context: Context) -> Order:
         wanted = context.wanted(group.node_group, record, context.window(group.node_group, group))
         size = wanted if record.size is None else record.size
         sizes[group.name] = group.desired if size is None else min(size, group.kept)
+        if group.engine_sized and group.kept < group.desired:
+            sizes[group.name] = None  # The scheduler would launch more up to its size.
     return replace(order, state=State.LIMITED, limit=limit, sizes=sizes)
 
 

@@ -43,7 +43,13 @@ class Group(OwnedGroup):
 
     @property
     def kept(self) -> int:
-        """How many nodes it keeps when it gets no more: of a Spot Fleet also those that its target does not count."""
+        """How many nodes it keeps when it gets no more.
+
+        Of a Spot Fleet these are also those that its target does not count, and of a group that a scheduler sizes
+        those that run.
+        """
+        if self.engine_sized:
+            return min(self.alive, self.desired)
         lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
         given = (self.record.size or 0) if self.shows_old_size else 0
         return max(self.desired, given, self.alive if lets_live else 0)

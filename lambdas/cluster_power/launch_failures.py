@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cluster_common.owners.groups import OwnerTraits
+from cluster_common.owners.kinds import OwnerTraits
 
 
 class ProblemKind(StrEnum):

@@ -225,7 +225,7 @@ class Power:
 
     def _with_activities(self, group: Group) -> Group:
         """Read the scaling activities of a group that lacks nodes, which say why."""
-        if group.in_service >= group.goal or group.deleting:
+        if not group.count_missing(group.goal) or group.deleting:
             return group
         try:
             return replace(group, activities=self._owners.of(group).read_activities(group, group.record.since))

@@ -77,7 +77,7 @@ def find_problem(
         now: The time.
         region: The cluster's region, for commands.
     """
-    if group.in_service >= goal:
+    if not group.count_missing(goal):
         return Finding(outlook=Outlook.COMPLETE)
     where = f" in {', '.join(group.zones)}" if group.zones else ""
     running = f"{group.node_group}: {group.in_service} of {goal} nodes are running{where}"
@@ -195,15 +195,16 @@ def _stays(group: Group, region: str) -> Iterator[str]:
     """Yield what is seen to keep nodes from going, each with what one can do."""
     if group.terminating_suspended is not None:
         reason = f" ({group.terminating_suspended})" if group.terminating_suspended else ""
+        name = group.auto_scaling_group or group.name
         yield (
-            f"The process Terminate of the Auto Scaling group {group.name} is suspended{reason}: resume it "
-            f"({resume_process('Terminate', group.name, region)})."
+            f"The process Terminate of the Auto Scaling group {name} is suspended{reason}: resume it "
+            f"({resume_process('Terminate', name, region)})."
         )
     if group.protected:
         ids = [one for one, node in group.nodes.items() if node.protected]
         yield (
             f"Scale-in protection keeps {_nodes(group.protected)}: remove it "
-            f"({remove_protection(group.name, ids, region)})."
+            f"({remove_protection(group.auto_scaling_group or group.name, ids, region)})."
         )
     for ending, sentence in _STAYS.items():
         number = sum(state.endswith(ending) for state in group.out_of_service)
@@ -222,7 +223,8 @@ def _suspended(group: Group, region: str, *, resumed: bool) -> str:
     if not group.suspended_by_auto_scaling:
         return (
             f"launching is suspended on the Auto Scaling group{reason}, and the power function does not resume it. "
-            f"When the cause is gone, resume it ({resume_process('Launch', group.name, region)})."
+            "When the cause is gone, resume it "
+            f"({resume_process('Launch', group.auto_scaling_group or group.name, region)})."
         )
     then = f"The power function resumes it. {group.owner.retries}" if resumed else "A start command resumes it."
     return (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from cluster_common.owners.groups import RETRY_EVERY
+from cluster_common.owners.kinds import RETRY_EVERY
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.problems import Finding

@@ -124,7 +124,7 @@ class Terminations:
     def _ask(self, command: Command, group: Group, instance_id: str) -> set[str]:
         node_group = group.node_group
         try:
-            self._owners.of(group).terminate(instance_id)
+            self._owners.of(group).terminate(group, instance_id)
         except ClientError as error:
             what = f"{instance_id} could not be terminated"
             self._failures.add(node_group, what, error, instance_id=instance_id)
@@ -181,7 +181,9 @@ def _why_stop(group: Group, fresh: Group | None, mark: Termination, asked: Colle
     if fresh.record.terminated != mark or fresh.record.ordered != group.record.ordered:
         return "it was given another command meanwhile"
     if fresh.terminating_suspended is not None:
-        return f"the process Terminate of the Auto Scaling group {group.name} is suspended"
+        return (
+            f"the process Terminate of the Auto Scaling group {group.auto_scaling_group or group.name} is suspended"
+        )
     if len(fresh.zones) > 1:
         # https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
         return f"Auto Scaling would replace other nodes to balance {', '.join(fresh.zones)}"
@@ -225,6 +227,6 @@ def _outcome(command: Command, decision: Decision, group: Group, done: tuple[str
         decision,
         verdict=Verdict.HELD,
         reason=f"{reason.removesuffix('.')}. Its size is {group.goal} {held_until(decision.window)}",
-        missing=max(0, group.goal - group.in_service),
+        missing=group.count_missing(group.goal),
         surplus=max(0, group.alive - group.goal),
     )

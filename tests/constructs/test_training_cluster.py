@@ -156,7 +156,7 @@ _RELEASED = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
 _TOLD: dict[str, tuple[Capacity, list[str], dict[str, object]]] = {
     "on-demand": (Capacity.on_demand(), ["p5.48xlarge"], {}),
     "spot": (Capacity.spot(), ["p5.48xlarge"], {}),
-    "fleet": (Capacity.spot_fleet(), ["p5.48xlarge"], {"spot_fleet": "<AWS::EC2::SpotFleet>"}),
+    "fleet": (Capacity.spot_fleet(), ["p5.48xlarge"], {"owner": "spot_fleet <AWS::EC2::SpotFleet>"}),
     "reserved": (
         Capacity.reservation(end=UNTIL_CANCELLED),
         ["p5.48xlarge"],

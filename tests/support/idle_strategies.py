@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from cluster_common.keep_tags import KeepTags
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET, Node
+from cluster_common.owners.groups import Node
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_contract.owners import OwnerSettings
 from cluster_idle.context import IdleContext, OwnerState

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, Activity, Node, OwnedGroup, is_old
+from cluster_common.owners.groups import Activity, Node, OwnedGroup, is_old
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
@@ -89,9 +90,7 @@ class AutoScalingGroups:
         since: datetime | None,  # noqa: ARG002 (Auto Scaling returns its last activities, whenever they were)
     ) -> tuple[Activity, ...]:
         """Read what Auto Scaling last did with a group, newest first."""
-        answer = self._client.describe_scaling_activities(AutoScalingGroupName=group.name, MaxRecords=_ACTIVITIES)
-        activities = [_activity(raw) for raw in answer["Activities"]]
-        return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
+        return read_scaling_activities(self._client, group.name)
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a group's desired capacity, without waiting for its cooldown."""
@@ -138,7 +137,7 @@ class AutoScalingGroups:
             if left:
                 self._ec2().terminate_instances(InstanceIds=left)
 
-    def terminate(self, instance_id: str) -> None:
+    def terminate(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (Auto Scaling knows it)
         """Terminate one node and lower its group's desired capacity by one.
 
         No AWS document says what a second request for the same node does. If it lowered the capacity once more,
@@ -173,17 +172,33 @@ class AutoScalingGroups:
     def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[OwnedGroup]:
         tagged = ((raw, _tags(raw)) for raw in raws)
         return [
-            _group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
+            auto_scaling_group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
             for raw, tags in tagged
             if tags.get(self._tag) == self._cluster
         ]
+
+
+def read_scaling_activities(client: "AutoScalingClient", name: str) -> tuple[Activity, ...]:
+    """Return what Auto Scaling last did with the Auto Scaling group of a name, newest first."""
+    answer = client.describe_scaling_activities(AutoScalingGroupName=name, MaxRecords=_ACTIVITIES)
+    activities = [_activity(raw) for raw in answer["Activities"]]
+    return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
 
 
 def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
     return {tag["Key"]: tag.get("Value", "") for tag in raw.get("Tags", [])}
 
 
-def _group(raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool) -> OwnedGroup:
+def auto_scaling_group(
+    raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool = True
+) -> OwnedGroup:
+    """Return what DescribeAutoScalingGroups says of a group.
+
+    Args:
+        raw: The group.
+        tags: Its tags.
+        is_configured: Whether the cluster's file gives its node group an Auto Scaling group.
+    """
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
     states = [instance["LifecycleState"] for instance in instances]
     suspended = {

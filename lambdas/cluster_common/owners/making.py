@@ -1,11 +1,16 @@
 """The adapters of the kinds of owners that the settings of a function name."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
 from cluster_common.clients import Clients
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
+from cluster_common.owners.batch_compute_environments import BatchComputeEnvironments
+from cluster_common.owners.eks_nodegroups import EksNodegroups
+from cluster_common.owners.hyperpod_instance_groups import HyperPodInstanceGroups
+from cluster_common.owners.named_owners import Named
 from cluster_common.owners.node_owner import NodeOwner, Owners
+from cluster_common.owners.pcs_compute_node_groups import PcsComputeNodeGroups
 from cluster_common.owners.spot_fleets import SpotFleets
 from cluster_contract.owners import OwnedGroupSettings, OwnerKind, owners_of
 from cluster_contract.tags import CLUSTER_TAG
@@ -34,11 +39,31 @@ def make_owners(
     """
     adapters: list[NodeOwner] = []
     kinds = {*also, *(group.owner_kind for group in groups.values())}
+    named = {
+        kind: Named(cluster=cluster, owners=owners_of(kind, groups), now=now, counts=counts or {}, tag=tag)
+        for kind in kinds
+    }
     if OwnerKind.AUTO_SCALING_GROUP in kinds:
         names = [name for name, group in groups.items() if group.owner_kind is OwnerKind.AUTO_SCALING_GROUP]
         client = clients.auto_scaling()
         adapters.append(AutoScalingGroups(client, clients.auto_scaling_once, clients.ec2, cluster, names, tag=tag))
-    if OwnerKind.SPOT_FLEET in kinds:
-        fleets = {name: owner.id for name, owner in owners_of(OwnerKind.SPOT_FLEET, groups).items()}
-        adapters.append(SpotFleets(clients.ec2(), cluster, fleets, counts or {}, now, tag=tag))
+    for kind in OwnerKind:
+        if kind in kinds and kind in _NAMED:
+            adapters.append(_NAMED[kind](clients, named[kind]))
     return Owners(adapters)
+
+
+_NAMED: Mapping[OwnerKind, Callable[[Clients, Named], NodeOwner]] = {
+    OwnerKind.SPOT_FLEET: lambda clients, named: SpotFleets(clients.ec2(), named),
+    OwnerKind.PCS_COMPUTE_NODE_GROUP: lambda clients, named: PcsComputeNodeGroups(
+        clients.pcs(), clients.ec2(), named
+    ),
+    OwnerKind.EKS_NODEGROUP: lambda clients, named: EksNodegroups(
+        clients.eks(), clients.auto_scaling(), clients.auto_scaling_once, named
+    ),
+    OwnerKind.HYPERPOD_INSTANCE_GROUP: lambda clients, named: HyperPodInstanceGroups(clients.sagemaker(), named),
+    OwnerKind.BATCH_COMPUTE_ENVIRONMENT: lambda clients, named: BatchComputeEnvironments(
+        clients.batch(), clients.ec2(), named
+    ),
+}
+"""Makes the adapter of each kind whose owners the settings name."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from cluster_common.owners.groups import Activity, OwnedGroup, OwnerTraits
+from cluster_common.owners.groups import Activity, OwnedGroup
+from cluster_common.owners.kinds import OwnerTraits
 
 
 class OwnerBusyError(Exception):
@@ -62,8 +63,8 @@ class NodeOwner(Protocol):
     def retire_warm_nodes(self, group: OwnedGroup) -> None:
         """Terminate the nodes of its warm pool that an old launch template version has launched."""
 
-    def terminate(self, instance_id: str) -> None:
-        """Terminate one node and lower its group's size by one, where its traits allow it."""
+    def terminate(self, group: OwnedGroup, instance_id: str) -> None:
+        """Terminate one node of a group and lower the group's size by one, where its traits allow it."""
 
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""

@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_common.owners.groups import SPOT_FLEET, Activity, Node, OwnedGroup
+from cluster_common.owners.groups import Activity, Node, OwnedGroup
+from cluster_common.owners.kinds import SPOT_FLEET
+from cluster_common.owners.named_owners import Named, NamedOwners
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
-from cluster_contract.tags import CLUSTER_TAG
+from cluster_contract.owners import OwnerSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -30,42 +32,21 @@ _PAUSES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "launchSpecTemporar
 _FAILURES = frozenset({"launchSpecUnusable", "fleetProgressHalted"}) | _PAUSES
 
 
-class SpotFleets:
+class SpotFleets(NamedOwners):
     """The Spot Fleet requests that the settings name, if they carry the cluster's tag."""
 
     traits = SPOT_FLEET
 
-    def __init__(
-        self,
-        client: "EC2Client",
-        cluster: str,
-        fleets: Mapping[str, str],
-        counts: Mapping[str, int],
-        now: datetime,
-        *,
-        tag: str = CLUSTER_TAG,
-    ) -> None:
-        """Know the cluster.
+    def __init__(self, client: "EC2Client", named: Named) -> None:
+        """Know the requests.
 
         Args:
             client: The client of EC2.
-            cluster: The value of the tag on the requests.
-            fleets: The id of the request that owns each node group's nodes, by its name.
-            counts: How many nodes each node group has by the cluster's file, as far as that is known.
-            now: The time.
-            tag: The key of that tag.
+            named: What the settings say of the requests.
         """
+        super().__init__(named)
         self._client = client
-        self._cluster = cluster
-        self._fleets = fleets
-        self._counts = counts
-        self._now = now
-        self._tag = tag
-
-    @property
-    def node_groups(self) -> Collection[str]:
-        """The node groups that the settings give a Spot Fleet request."""
-        return self._fleets.keys()
+        self._fleets = {name: owner.id for name, owner in named.owners.items()}
 
     def read(self, node_group: str | None = None) -> Reading:
         """Read the requests that are not gone, or that of one node group, and the nodes of each."""
@@ -82,11 +63,6 @@ class SpotFleets:
             except AWS_ERRORS as error:
                 unread[name] = error
         return Reading(groups=groups, unread=unread)
-
-    def describe(self, group: OwnedGroup) -> OwnedGroup | None:
-        """Read a request again, and the nodes that EC2 calls active."""
-        raw = self._describe([group.name]).get(group.name)
-        return self._group(group.node_group, raw, self._read_nodes(group.name)) if raw else None
 
     def read_activities(self, group: OwnedGroup, since: datetime | None) -> tuple[Activity, ...]:
         """Read why nodes were not launched, and which were, since a time."""
@@ -111,22 +87,6 @@ class SpotFleets:
                 raise OwnerBusyError from error
             raise
 
-    def resume_launching(self, group: OwnedGroup) -> None:
-        """Do nothing: the launches of a Spot Fleet cannot be suspended."""
-
-    def retire_warm_nodes(self, group: OwnedGroup) -> None:
-        """Do nothing: a Spot Fleet has no warm pool."""
-
-    def terminate(self, instance_id: str) -> None:
-        """Refuse: a Spot Fleet chooses itself which of its nodes it terminates, as its traits say.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(
-            f"a Spot Fleet chooses itself which of its nodes it terminates, and not {instance_id}"
-        )
-
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(
@@ -136,6 +96,10 @@ class SpotFleets:
     def untag(self, group: OwnedGroup, keys: Iterable[str]) -> None:
         """Take tags away from a request."""
         self._client.delete_tags(Resources=[group.name], Tags=[{"Key": key} for key in keys])
+
+    def _read_group(self, name: str, owner: OwnerSettings) -> OwnedGroup | None:
+        raw = self._describe([owner.id]).get(owner.id)
+        return self._group(name, raw, self._read_nodes(owner.id)) if raw else None
 
     def _describe(self, ids: list[str]) -> dict[str, "SpotFleetRequestConfigTypeDef"]:
         """Return the requests that exist and are the cluster's, by id."""
@@ -188,6 +152,9 @@ class SpotFleets:
             out_of_service=unhealthy,
             instance_types=tuple(sorted({node.get("InstanceType", "") for node in nodes} - {""})),
             keeps_excess=None if policy is None else policy == "noTermination",
+            # With any change of the request CloudFormation sends what the template says: the target 0, and that no
+            # node is terminated for it. Where nodes are terminated with the target, an operator has set it.
+            reset_to=None if policy == "default" else 0,
             busy=state in _BUSY,
             deleting=state in _GOING,
             nodes={node.get("InstanceId", ""): Node(state=node.get("InstanceHealth", "")) for node in nodes},

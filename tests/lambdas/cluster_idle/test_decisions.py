@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster_common.owners.groups import AUTO_SCALING_GROUP
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_idle.context import IdleContext
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_contract.owners import OwnerSettings
 from cluster_idle.instances import Instance, Owner, parse_instance, read_again, read_cluster
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster_common.owners.groups import AUTO_SCALING_GROUP, SPOT_FLEET
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_common.tags import tag_value
 from cluster_contract.owners import OwnerSettings
 from cluster_idle.instances import Instance, Owner

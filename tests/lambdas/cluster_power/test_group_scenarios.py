@@ -47,6 +47,7 @@ def test_the_first_tick_records_before_it_sizes_and_again_after(scene: Scene) ->
     assert summary["workers"] == {
         "node_group": "workers",
         "auto_scaling_group": "workers-asg",
+        "owner": "Auto Scaling group workers-asg",
         "state": "running",
         "by": "cluster_power",
         "why": "first start after the deployment",

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from cluster_common.owners.groups import SPOT_FLEET, Activity
+from cluster_common.owners.groups import Activity
+from cluster_common.owners.kinds import SPOT_FLEET
 from cluster_power.groups import Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.problems import Outlook, find_problem, find_surplus

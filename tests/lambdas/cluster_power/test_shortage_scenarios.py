@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_common.owners.groups import RETRY_EVERY
+from cluster_common.owners.kinds import RETRY_EVERY
 from cluster_common.times import time_text
 from fake_auto_scaling import FakeGroup
 from power_scene import START, Scene

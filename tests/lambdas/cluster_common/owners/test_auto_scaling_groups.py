@@ -106,7 +106,9 @@ def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() ->
         cast("AutoScalingClient", usual), lambda: cast("AutoScalingClient", once), no_ec2, "base-pod", ["workers"]
     )
 
-    groups.terminate(name)
+    group = owner(once).read().groups[0]
+    once.requests.clear()
+    groups.terminate(group, name)
 
     assert once.requests == [
         ("TerminateInstanceInAutoScalingGroup", {"InstanceId": name, "ShouldDecrementDesiredCapacity": True})

@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cluster_common.owners.groups import SPOT_FLEET, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.kinds import SPOT_FLEET
+from cluster_common.owners.named_owners import Named
 from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_common.owners.spot_fleets import SpotFleets
+from cluster_contract.owners import OwnerSettings
 from fake_ec2 import FakeEc2
 
 if TYPE_CHECKING:
@@ -17,9 +20,9 @@ NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 
 def owner(fake: FakeEc2, *names: str) -> SpotFleets:
     names = names or ("extras",)
-    return SpotFleets(
-        cast("EC2Client", fake), "base-pod", {name: f"sfr-{name}" for name in names}, dict.fromkeys(names, 4), NOW
-    )
+    owners = {name: OwnerSettings.spot_fleet(f"sfr-{name}") for name in names}
+    named = Named(cluster="base-pod", owners=owners, now=NOW, counts=dict.fromkeys(names, 4))
+    return SpotFleets(cast("EC2Client", fake), named)
 
 
 def deploy(fake: FakeEc2, name: str = "extras", **settings: Any) -> None:
@@ -235,5 +238,9 @@ def test_the_history_is_read_since_the_request_was_sized_and_as_far_as_ec2_keeps
 
 
 def test_a_single_node_of_a_request_is_never_said_to_be_terminated() -> None:
-    with pytest.raises(NotImplementedError, match="chooses itself which of its nodes it terminates, and not i-1"):
-        owner(FakeEc2()).terminate("i-1")
+    fake = FakeEc2()
+    deploy(fake)
+    group, message = read_one(fake), "chooses itself which nodes of sfr-extras it terminates, and not i-1"
+
+    with pytest.raises(NotImplementedError, match=message):
+        owner(fake).terminate(group, "i-1")

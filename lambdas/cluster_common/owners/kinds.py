@@ -1,0 +1,246 @@
+"""What differs between the kinds of owners, for decisions and messages."""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from cluster_contract.owners import OwnerKind
+
+RETRY_EVERY = timedelta(minutes=10)
+"""How often an Auto Scaling group that is short of nodes is asked for them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerTraits:
+    """What decisions have to know of a service that owns nodes, and how messages name it.
+
+    Attributes:
+        key: Its kind.
+        service: Who launches and terminates the nodes.
+        noun: What one owner is called.
+        history: Where one can read what it did.
+        role: The role that it launches nodes with.
+        more_capacity: How one gets capacity that EC2 does not have at the moment.
+        retries: What is done about nodes that EC2 could not launch.
+        tries: What the service itself does about them, where an operator sized it.
+        holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
+        reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
+        absent: What is missing where a node group has no owner, and why that may be: the end of a sentence, in which
+            `$id` is what the settings name.
+        instance_tags: The tags, which only the service can set, by which an instance names its owner: their values,
+            with a slash between them, are the owner's name or id.
+        emptied: What the size zero does to it and its nodes: the end of a sentence.
+        size: What messages call the number that the functions set.
+        idle_remedy: Of one whose scheduler owns the size: what ends nodes that it keeps idle.
+        is_on_ec2: Whether its nodes are instances of the account, which EC2 describes.
+        tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
+            Default: - `aws ec2 create-tags` takes its id, beside those of instances.
+    """
+
+    key: OwnerKind
+    service: str
+    noun: str
+    history: str
+    role: str
+    more_capacity: str
+    retries: str
+    tries: str
+    holds_deployments: bool
+    reset_by_deployments: bool
+    absent: str
+    instance_tags: tuple[str, ...]
+    emptied: str
+    size: str = "desired capacity"
+    idle_remedy: str = ""
+    is_on_ec2: bool = True
+    tag_command: Callable[[str, str, str, str], str] | None = None
+
+    @property
+    def terminates_nodes(self) -> bool:
+        """Whether single nodes can be terminated; if not, it chooses itself which it terminates."""
+        return self.key.terminates_nodes
+
+    def owner_named_by(self, tags: Mapping[str, str]) -> str:
+        """Return the name or id of the owner that an instance's tags name. Empty: none of this kind."""
+        found = [tags.get(key, "") for key in self.instance_tags]
+        return "/".join(found) if all(found) else ""
+
+
+def _tag_auto_scaling_group(name: str, key: str, value: str, region: str) -> str:
+    tag = {
+        "ResourceId": name,
+        "ResourceType": "auto-scaling-group",
+        "Key": key,
+        "Value": value,
+        "PropagateAtLaunch": False,
+    }
+    # Operators paste the command into a shell, and a name may hold any character.
+    argument = shlex.quote(json.dumps([tag], separators=(",", ":")))
+    return f"aws autoscaling create-or-update-tags --region {region} --tags {argument}"
+
+
+def _tag_by_arn(service: str, read: str, written: str, region: str) -> str:
+    """Return the command that writes a tag on what another command finds the ARN of."""
+    arn, (verb, _, tags) = f'"$(aws {service} {read} --region {region} --output text)"', written.partition(" ")
+    return f"aws {service} {verb} --region {region} --resource-arn {arn} {tags}"
+
+
+def _tag_compute_node_group(name: str, key: str, value: str, region: str) -> str:
+    cluster, _, group = name.partition("/")
+    ids = f"--cluster-identifier {shlex.quote(cluster)} --compute-node-group-identifier {shlex.quote(group)}"
+    read = f"get-compute-node-group {ids} --query computeNodeGroup.arn"
+    return _tag_by_arn("pcs", read, f"tag-resource --tags {key}={value}", region)
+
+
+def _tag_nodegroup(name: str, key: str, value: str, region: str) -> str:
+    cluster, _, group = name.partition("/")
+    ids = f"--cluster-name {shlex.quote(cluster)} --nodegroup-name {shlex.quote(group)}"
+    read = f"describe-nodegroup {ids} --query nodegroup.nodegroupArn"
+    return _tag_by_arn("eks", read, f"tag-resource --tags {key}={value}", region)
+
+
+def _tag_hyperpod_cluster(name: str, key: str, value: str, region: str) -> str:
+    cluster, _, group = name.partition("/")
+    read = f"describe-cluster --cluster-name {shlex.quote(cluster)} --query ClusterArn"
+    return _tag_by_arn("sagemaker", read, f"add-tags --tags Key={key}/{group},Value={value}", region)
+
+
+def _tag_compute_environment(name: str, key: str, value: str, region: str) -> str:
+    query = "--query 'computeEnvironments[0].computeEnvironmentArn'"
+    read = f"describe-compute-environments --compute-environments {shlex.quote(name)} {query}"
+    return _tag_by_arn("batch", read, f"tag-resource --tags {key}={value}", region)
+
+
+_RELEASED = "their capacity goes back to EC2, so a later start may have to wait for capacity"
+
+AUTO_SCALING_GROUP = OwnerTraits(
+    key=OwnerKind.AUTO_SCALING_GROUP,
+    service="Auto Scaling",
+    noun="Auto Scaling group",
+    history="activity history",
+    role="AWSServiceRoleForAutoScaling",
+    more_capacity="get the capacity beforehand with a capacity reservation or in another Availability Zone",
+    retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
+    tries="Auto Scaling asks for them again, for about a day.",
+    holds_deployments=True,
+    reset_by_deployments=False,
+    absent="group: a deployment is under way, or failed",
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
+    instance_tags=("aws:autoscaling:groupName",),
+    emptied="is scaled to zero; data on the nodes' disks is lost, except on nodes that return to a warm pool; "
+    f"{_RELEASED}",
+    tag_command=_tag_auto_scaling_group,
+)
+SPOT_FLEET = OwnerTraits(
+    key=OwnerKind.SPOT_FLEET,
+    service="the Spot Fleet",
+    noun="Spot Fleet request",
+    history="history",
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-prerequisites.html
+    role="AWSServiceRoleForEC2SpotFleet",
+    more_capacity="name more instance types, or buy the nodes in another way",
+    retries="The Spot Fleet asks for them again.",
+    tries="The Spot Fleet asks for them again.",
+    holds_deployments=False,
+    reset_by_deployments=True,
+    absent="Spot Fleet request $id that launches nodes: a deployment is under way, or the request was cancelled",
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
+    instance_tags=("aws:ec2spot:fleet-request-id",),
+    size="target",
+    emptied=f"gets the target capacity 0; data on the nodes' disks is lost; {_RELEASED}",
+)
+
+PCS_COMPUTE_NODE_GROUP = OwnerTraits(
+    key=OwnerKind.PCS_COMPUTE_NODE_GROUP,
+    service="AWS PCS",
+    noun="PCS compute node group",
+    history="scheduler log and the errorInfo",
+    # https://docs.aws.amazon.com/pcs/latest/userguide/service-linked-roles.html
+    role="AWSServiceRoleForPCS",
+    more_capacity="get the capacity beforehand with a capacity reservation",
+    retries="AWS PCS asks for them again.",
+    tries="AWS PCS asks for them again.",
+    holds_deployments=False,
+    reset_by_deployments=False,
+    absent="PCS compute node group $id: a deployment is under way, or it was deleted",
+    # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_compute-instances.html
+    instance_tags=("aws:pcs:cluster-id", "aws:pcs:compute-node-group-id"),
+    size="maximum instance count",
+    # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_cng_update.html
+    emptied="gets the maximum instance count 0; AWS PCS terminates its nodes, and jobs that run on them fail and "
+    f"return to their queues; data on the nodes' disks is lost; {_RELEASED}",
+    idle_remedy="lower its scaleDownIdleTimeInSeconds, end the job that holds the nodes, or stop the node group",
+    tag_command=_tag_compute_node_group,
+)
+EKS_NODEGROUP = replace(
+    AUTO_SCALING_GROUP,
+    key=OwnerKind.EKS_NODEGROUP,
+    service="Amazon EKS",
+    noun="EKS managed node group",
+    history="activity history of the Auto Scaling group underneath, and the health issues,",
+    retries="Auto Scaling asks for them again.",
+    holds_deployments=False,
+    absent="EKS managed node group $id: a deployment is under way, or it was deleted",
+    # https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+    instance_tags=("eks:cluster-name", "eks:nodegroup-name"),
+    size="desired size",
+    # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html
+    emptied="gets the desired size 0; its Pods are evicted at once, whatever their disruption budgets say; data on "
+    f"the nodes' disks is lost; {_RELEASED}",
+    tag_command=_tag_nodegroup,
+)
+HYPERPOD_INSTANCE_GROUP = OwnerTraits(
+    key=OwnerKind.HYPERPOD_INSTANCE_GROUP,
+    service="SageMaker HyperPod",
+    noun="HyperPod instance group",
+    history="events (aws sagemaker list-cluster-events)",
+    role="AWSServiceRoleForSageMakerHyperPod",
+    more_capacity="get the capacity beforehand with a training plan",
+    retries="HyperPod asks for them again where its node provisioning mode is Continuous.",
+    tries="HyperPod asks for them again where its node provisioning mode is Continuous.",
+    holds_deployments=False,
+    reset_by_deployments=False,
+    absent="HyperPod instance group $id: a deployment is under way, or it was deleted",
+    instance_tags=(),
+    size="instance count",
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-scale-down.html
+    emptied=f"gets the instance count 0; data on the nodes' disks is lost; {_RELEASED}",
+    is_on_ec2=False,
+    tag_command=_tag_hyperpod_cluster,
+)
+BATCH_COMPUTE_ENVIRONMENT = OwnerTraits(
+    key=OwnerKind.BATCH_COMPUTE_ENVIRONMENT,
+    service="AWS Batch",
+    noun="Batch compute environment",
+    history="status reason, and the status reasons of its jobs,",
+    role="AWSServiceRoleForBatch",
+    more_capacity="get the capacity beforehand with a capacity reservation",
+    retries="AWS Batch asks for them again while jobs wait.",
+    tries="AWS Batch asks for them again while jobs wait.",
+    holds_deployments=False,
+    reset_by_deployments=False,
+    absent="Batch compute environment $id: a deployment is under way, or it was deleted",
+    # AWS Batch documents no tag that names the environment: its nodes are found by the tags of the launch template.
+    instance_tags=(),
+    size="maximum vCPUs",
+    # https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdateComputeEnvironment.html
+    emptied="is disabled: its jobs that run go on to their end, and are billed until then; AWS Batch starts no other "
+    f"job and terminates idle nodes; data on the nodes' disks is lost; {_RELEASED}",
+    idle_remedy="lower its minimum vCPUs or scale-down delay, end the job that holds the nodes, or stop the group",
+    tag_command=_tag_compute_environment,
+)
+
+OWNER_KINDS: Mapping[str, OwnerTraits] = {
+    kind.key: kind
+    for kind in (
+        AUTO_SCALING_GROUP,
+        SPOT_FLEET,
+        PCS_COMPUTE_NODE_GROUP,
+        EKS_NODEGROUP,
+        HYPERPOD_INSTANCE_GROUP,
+        BATCH_COMPUTE_ENVIRONMENT,
+    )
+}
+"""The kinds of owners that the functions deal with, by their keys."""
