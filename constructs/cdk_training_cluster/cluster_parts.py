@@ -197,6 +197,7 @@ def make_spend(
         own_alarms=alarm_count(budget),
         own_function=scheduled_function(),
         dashboards=dashboards,
+        orchestrator=cluster.orchestrator.hourly_units(cluster),
     )
     return ClusterSpend(
         cluster,

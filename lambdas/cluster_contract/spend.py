@@ -41,6 +41,7 @@ class SpendKind(StrEnum):
     FILE_SYSTEM = "file-system"
     NETWORK = "network"
     GUARDRAILS = "guardrails"
+    ORCHESTRATOR = "orchestrator"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What of a cluster is billed by the hour whether or not nodes run: counted in the constructs that make it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -103,6 +103,7 @@ def fixed_parts(
     own_alarms: int,
     own_function: ScheduledFunction,
     dashboards: int,
+    orchestrator: Mapping[str, Decimal],
 ) -> FixedParts:
     """Return what of a cluster is billed by the hour whether or not nodes run.
 
@@ -114,6 +115,7 @@ def fixed_parts(
         own_alarms: How many alarms the spend function adds.
         own_function: The spend function.
         dashboards: How many dashboards are made.
+        orchestrator: What the engine that runs jobs takes in an hour.
     """
     watched = watched_parts(scope)
     guardrails = (
@@ -126,6 +128,7 @@ def fixed_parts(
         SpendKind.FILE_SYSTEM: file_system_units(file_system),
         SpendKind.NETWORK: network_units(watched_parts(network).nat_gateways) if network else {},
         SpendKind.GUARDRAILS: watching.sum_units(guardrails),
+        SpendKind.ORCHESTRATOR: dict(orchestrator),
     }
     return {kind.value: as_floats(units) for kind, units in parts.items() if units}
 

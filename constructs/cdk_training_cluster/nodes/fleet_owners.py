@@ -105,6 +105,14 @@ class FleetOwners(ABC):
         """
         return ()
 
+    def price_name(self, instance_type: str) -> str:
+        """Return what the price of an instance is listed as.
+
+        Args:
+            instance_type: The type.
+        """
+        return instance_type
+
 
 class AutoScaling(FleetOwners):
     """Launch nodes with Auto Scaling groups, and with Spot Fleets where `Capacity.spot_fleet()` asks for them."""

@@ -14,19 +14,6 @@ class UserDataForm(Enum):
     """A MIME multi-part archive, to which the service adds parts of its own."""
 
 
-class TemplateReservation(Enum):
-    """How a launch template names the On-Demand Capacity Reservations that a group uses."""
-
-    NONE = "none"
-    """It names none: the Auto Scaling group does."""
-
-    ID = "id"
-    """By the reservation's id."""
-
-    RESOURCE_GROUP = "resource group"
-    """By the ARN of a resource group of reservations, which is made for it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LaunchTemplateDialect:
     """Say how the launch templates for one service differ from those of others.
@@ -44,7 +31,8 @@ class LaunchTemplateDialect:
         subnet: Whether its network interfaces name the subnet.
         first_card: Whether its network interfaces on card 0 say so.
         placement_group: Whether it names the placement group.
-        reservation: How it names reservations.
+        reservation: Whether it names the On-Demand Capacity Reservation: by its id, so that EC2 launches nothing
+            beyond it, or by a resource group where there are several.
         user_data: The form of its user data.
         metadata_hops: How many network hops the instance metadata service answers over.
     """
@@ -57,7 +45,7 @@ class LaunchTemplateDialect:
     subnet: bool = False
     first_card: bool = True
     placement_group: bool = True
-    reservation: TemplateReservation = TemplateReservation.NONE
+    reservation: bool = True
     user_data: UserDataForm = UserDataForm.SHELL
     # Containers reach the metadata service through one hop more than the node itself.
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
@@ -66,21 +54,22 @@ class LaunchTemplateDialect:
 
 # The group names subnet, placement group and reservations.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
-AUTO_SCALING = LaunchTemplateDialect(placement_group=False)
+AUTO_SCALING = LaunchTemplateDialect(placement_group=False, reservation=False)
 
 # A Spot Fleet could name the subnet in its overrides only, as the instance's, which EC2 refuses beside interfaces.
 # Card 0 is the default, and older Spot requests take no number of a card.
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (SubnetId)
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
-SPOT_FLEET = LaunchTemplateDialect(subnet=True, first_card=False, resolves_image=False)
+SPOT_FLEET = LaunchTemplateDialect(subnet=True, first_card=False, resolves_image=False, reservation=False)
 
-# The compute node group names types, profile, subnet and, before the template, the image.
+# The compute node group names types, profile, subnet and, before the template, the image. Through a resource group of
+# reservations, PCS would launch On-Demand Instances at the full price beyond them.
 # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_launch-templates.html
+# https://docs.aws.amazon.com/pcs/latest/userguide/capacity-reservations-odcr.html
 PCS = LaunchTemplateDialect(
     instance_type=False,
     instance_profile=False,
     root_device_name="/dev/sda1",
-    reservation=TemplateReservation.RESOURCE_GROUP,
     user_data=UserDataForm.MULTIPART,
 )
 
@@ -90,7 +79,6 @@ EKS = LaunchTemplateDialect(
     instance_type=False,
     instance_profile=False,
     root_device_name="/dev/xvda",
-    reservation=TemplateReservation.ID,
     user_data=UserDataForm.MULTIPART,
 )
 
@@ -100,6 +88,5 @@ BATCH = LaunchTemplateDialect(
     instance_type=False,
     instance_profile=False,
     placement_group=False,
-    reservation=TemplateReservation.ID,
     user_data=UserDataForm.MULTIPART,
 )

@@ -148,7 +148,6 @@ class NodeFleet(Construct):
             availability_zone=network.availability_zone,
             placement_group=self.placement_group,
             tags=self.identifying_tags,
-            dialect=dialect,
         )
         self.capacity_reservation: ec2.CfnCapacityReservation | None = reserved.reservation
         self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group

@@ -12,7 +12,7 @@ from cdk_training_cluster.acknowledgements import default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.images import public_image
-from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect, TemplateReservation, UserDataForm
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect, UserDataForm
 from cdk_training_cluster.nodes.layouts import LaunchLayout
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.reserved import Reserved
@@ -128,9 +128,11 @@ def _user_data(
 
 
 def _reservation(dialect: LaunchTemplateDialect, reserved: Reserved) -> Mapping[str, Any]:
-    if dialect.reservation is TemplateReservation.ID and reserved.reservation_id is not None:
+    if not dialect.reservation:
+        return {}
+    if reserved.reservation_id is not None:
         target = {"CapacityReservationId": reserved.reservation_id}
-    elif dialect.reservation is TemplateReservation.RESOURCE_GROUP and reserved.resource_group is not None:
+    elif reserved.resource_group is not None:
         target = {"CapacityReservationResourceGroupArn": reserved.resource_group.attr_arn}
     else:
         return {}

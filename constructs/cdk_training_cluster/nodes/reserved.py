@@ -9,8 +9,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
+from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.conditions import HERE
-from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect, TemplateReservation
 from cdk_training_cluster.nodes.node_group import NodeGroup
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html
@@ -66,7 +66,6 @@ def make_reserved(
     availability_zone: str,
     placement_group: ec2.CfnPlacementGroup | None,
     tags: Sequence[CfnTag],
-    dialect: LaunchTemplateDialect | None,
 ) -> Reserved:
     """Make what a node group's capacity says is to be reserved, or name what exists.
 
@@ -76,7 +75,6 @@ def make_reserved(
         availability_zone: Where.
         placement_group: The placement group that a new reservation is made in. None: in none.
         tags: What a new reservation is found by.
-        dialect: How launch templates name what is reserved. None: there are none.
     """
     capacity = node_group.capacity
     made = None
@@ -98,14 +96,10 @@ def make_reserved(
             ],
             **capacity.reservation_settings,
         )
-    reservation_id = capacity.reservation_id if made is None else made.ref
-    grouped = [*capacity.reservations, *capacity.capacity_blocks]
-    if dialect is not None and dialect.reservation is TemplateReservation.RESOURCE_GROUP and reservation_id:
-        grouped.append(reservation_id)
     return Reserved(
         reservation=made,
-        resource_group=_make_resource_group(scope, grouped) if grouped else None,
-        reservation_id=reservation_id,
+        resource_group=_make_resource_group(scope, capacity) if capacity.is_prioritized else None,
+        reservation_id=capacity.reservation_id if made is None else made.ref,
     )
 
 
@@ -116,7 +110,7 @@ def _placement_group_arn(group: ec2.CfnPlacementGroup) -> str:
     )
 
 
-def _make_resource_group(scope: Construct, reservations: Sequence[str]) -> resourcegroups.CfnGroup:
+def _make_resource_group(scope: Construct, capacity: Capacity) -> resourcegroups.CfnGroup:
     group = resourcegroups.CfnGroup
     # CloudFormation makes no name for these. The stack's is in it already, unless it is not known before.
     name = Names.unique_resource_name(scope, max_length=_LONGEST_GROUP_NAME - len(_GROUP_NAME_PREFIX), separator="-")
@@ -136,7 +130,7 @@ def _make_resource_group(scope: Construct, reservations: Sequence[str]) -> resou
                 ],
             ),
         ],
-        resources=[_reservation_arn(one) for one in reservations],
+        resources=[_reservation_arn(one) for one in (*capacity.reservations, *capacity.capacity_blocks)],
     )
 
 

@@ -19,7 +19,9 @@
      `make_owner(fleet, launches, reserved)`: see `FleetOwners`. `NodeFleet` makes placement group, reservation,
      launch templates, tags and warnings, and makes the owner depend on the way to the internet.
    - `make_rest(cluster)`: what needs the nodes' owners, such as queues, login nodes and add-ons.
-   - `rows(cluster)`, `hourly_units(cluster)` and `outputs(cluster)`: dashboard, costs and stack outputs.
+   - `rows(cluster)`, `hourly_units(cluster)`, `node_units(fleet)`, `describe(cluster)` and `outputs(cluster)`:
+     dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have other prices than
+     EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the price list.
 3. `orchestrators/<name>/<name>_cluster.py`: the public construct:
 
        class SlurmCluster(TrainingCluster):
@@ -45,6 +47,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners
+from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_role import make_node_role
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.observability.rows import DashboardRow
@@ -132,6 +135,22 @@ class Orchestrator(FleetOwners):
             cluster: The cluster.
         """
         return {}
+
+    def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - most bill nothing
+        """Return what the engine bills by the hour for each node that runs, by the names in the price list.
+
+        Args:
+            fleet: The node group.
+        """
+        return {}
+
+    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - for those that say more
+        """Yield what the engine is made of, a line each, for people.
+
+        Args:
+            cluster: The cluster.
+        """
+        yield from ()
 
     def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - for those that have some
         """Yield the outputs that say how to reach the engine.

@@ -132,5 +132,12 @@ UNITS = {
     "sns-email": Unit(
         unit="notification", what="SNS e-mails", service_code="AmazonSNS", usage_type="DeliveryAttempts-SMTP"
     ),
+    # What AWS asks for these is on https://aws.amazon.com/pcs/pricing/ alone, and no copy of it is at hand.
+    **{
+        f"aws-pcs-{part}-{size}": Unit(unit="hour", what=f"{size} {what} of AWS PCS")
+        for part, what in (("controller", "controller"), ("accounting", "Slurm accounting"))
+        for size in ("small", "medium", "large")
+    },
+    "aws-pcs-node": Unit(unit="hour", what="node management of AWS PCS"),
 }
 """Each item by its name in the price book and in `training-cluster plan --price`."""

@@ -72,7 +72,8 @@ class Assumptions:
         if self.checkpoints < 0:
             raise ValueError(f"--checkpoints must be at least 0, got {self.checkpoints}")
         _check_size("--checkpoints", Decimal(self.checkpoints))
-        types = set(instance_type_names())
+        # SageMaker sells a type under a name of its own.
+        types = {listed for name in instance_type_names() for listed in (name, f"ml.{name}")}
         for name, usd in self.prices.items():
             if name not in UNITS and name not in types:
                 raise ValueError(

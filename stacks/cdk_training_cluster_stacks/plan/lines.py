@@ -1,12 +1,12 @@
 """The lines of a plan: what each part of a cluster costs, and what that rests on."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from cdk_training_cluster.prices import ByRegion, Price, PriceBook, SpotRange
+from cdk_training_cluster.prices import UNITS, ByRegion, Price, PriceBook, SpotRange
 from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH, Assumptions
-from cdk_training_cluster_stacks.plan.shape import GroupShape
+from cdk_training_cluster_stacks.plan.shape import ClusterShape, GroupShape
 
 _ZERO = Decimal(0)
 _PERCENT = Decimal(100)
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """`compute`, `storage`, `transfer` or `guardrails`."""
+        """`compute`, `storage`, `transfer`, `guardrails` or `orchestrator`."""
         return self.key.partition(".")[0]
 
     def run(self, hours: Decimal) -> Decimal | None:
@@ -89,7 +89,7 @@ def compute_line(
         assumptions: What the plan assumes.
         zone: The zone whose Spot prices these are. Default: - those of the region's zones
     """
-    key, names = f"compute.{group.name}", [info.name for info in group.instance_types]
+    key, names = f"compute.{group.name}", group.priced_as
     what = f"{group.count} x {' or '.join(names)}, {group.capacity.describe()}"
     if group.capacity.usage_classes == ("capacity-block",):
         basis = f"a block is paid for when it is bought, see {BLOCK_PRICES}; state what it cost: --cost {key}=USD"
@@ -137,7 +137,7 @@ def _spot_line(
     zone: str | None,
 ) -> Line:
     """Price Spot at the highest price that was seen in the region of a type, but at no more than the group pays."""
-    names = [info.name for info in group.instance_types]
+    names = group.priced_as
     missing = unpriced(names, region, book.spot)
     ranges = [each for name in names if (each := book.spot.get(name, region)) is not None]
     if not ranges:
@@ -207,6 +207,18 @@ def units_line(
         figures=tuple(prices.values()),
         units=tuple(found),
     )
+
+
+def orchestrator_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
+    """Yield what the engine that runs jobs bills beside its nodes.
+
+    Args:
+        shape: The cluster.
+        book: The prices.
+    """
+    for item, count in shape.orchestrator_units.items():
+        key, what = f"orchestrator.{item}", f"{count:f} x {UNITS[item].what}"
+        yield units_line(key, what, region=shape.region, book=book, an_hour={item: count})
 
 
 def with_stated_costs(lines: Sequence[Line], assumptions: Assumptions) -> tuple[Line, ...]:

@@ -14,6 +14,7 @@ from cdk_training_cluster_stacks.plan.hardware import Hardware, hardware_of
 from cdk_training_cluster_stacks.plan.lines import (
     Line,
     compute_lines,
+    orchestrator_lines,
     total,
     with_stated_costs,
 )
@@ -153,15 +154,18 @@ def make_plan(
             *storage_lines(shape, book, assumptions),
             *transfer_lines(shape, book, assumptions),
             *guardrail_lines(shape, book),
+            *orchestrator_lines(shape, book),
         ),
         assumptions,
     )
     figures = [figure for line in lines for figure in line.figures]
     elsewhere = sorted({figure.region for figure in figures} - {shape.region})
     own = {info.name for group in shape.groups for info in group.instance_types}
-    compared = regions(shape.groups, shape.region, book, assumptions)
-    worked = works(shape.region, book, assumptions, own)
-    unpriced_regions = sorted(priced_somewhere(shape.groups, book) - {each.region for each in compared})
+    # What EC2 asks for the same types says nothing of what another service does.
+    sold = shape.groups if all(group.sold_by_ec2 for group in shape.groups) else ()
+    compared = regions(sold, shape.region, book, assumptions) if sold else ()
+    worked = works(shape.region, book, assumptions, own) if sold else ()
+    unpriced_regions = sorted(priced_somewhere(sold, book) - {each.region for each in compared})
     return Plan(
         name=shape.name,
         availability_zone=shape.availability_zone,
@@ -169,7 +173,7 @@ def make_plan(
         assumptions=assumptions,
         lines=lines,
         hardware=hardware_of(shape.groups, shape.file_system),
-        options=tuple(options(shape.groups, shape.region, book, assumptions)),
+        options=tuple(options(sold, shape.region, book, assumptions)) if sold else (),
         regions=compared,
         works=worked,
         left_out=(

@@ -1,11 +1,13 @@
 """What of a cluster is billed: counted in the stacks that its file makes, which are built in memory."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule
+from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule, TrainingCluster
 from cdk_training_cluster.guardrails.fixed_parts import watched_parts
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_stacks.building import built_stacks
@@ -26,6 +28,7 @@ class GroupShape:
         warm_nodes: How many nodes at most are kept stopped while the group is.
         efa: Whether they have Elastic Fabric Adapters.
         hours_a_month: For how many hours of a month of 730 they are billed, as their schedule says. None: for all.
+        price_names: What the prices of its types are listed as. Default: - the types.
     """
 
     name: str
@@ -36,6 +39,17 @@ class GroupShape:
     warm_nodes: int = 0
     efa: bool = True
     hours_a_month: Decimal | None = None
+    price_names: tuple[str, ...] = ()
+
+    @property
+    def priced_as(self) -> tuple[str, ...]:
+        """What the prices of its types are listed as."""
+        return self.price_names or tuple(info.name for info in self.instance_types)
+
+    @property
+    def sold_by_ec2(self) -> bool:
+        """Whether its nodes have the prices of EC2."""
+        return self.priced_as == tuple(info.name for info in self.instance_types)
 
     @property
     def share(self) -> Decimal:
@@ -64,6 +78,8 @@ class ClusterShape:
         counts_spend: Whether the spend function is there.
         storage_series: How many custom metrics the checkpoint and hydration functions have.
         prometheus_seconds: The seconds from one sample of Prometheus to the next. None: nodes send it nothing.
+        orchestrator_units: What the engine that runs jobs bills by the hour while all nodes run, by the names of
+            `UNITS`.
     """
 
     name: str
@@ -82,6 +98,7 @@ class ClusterShape:
     counts_spend: bool = False
     storage_series: int = 0
     prometheus_seconds: int | None = None
+    orchestrator_units: Mapping[str, Decimal] = field(default_factory=dict)
 
     @property
     def has_file_system(self) -> bool:
@@ -105,7 +122,8 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             availability_zone=cluster.availability_zone,
             region=cluster.region,
             groups=tuple(
-                _group(fleet, made.power.schedules.get(fleet.node_group.name)) for fleet in made.node_groups
+                _group(fleet, made.orchestrator, made.power.schedules.get(fleet.node_group.name))
+                for fleet in made.node_groups
             ),
             file_system=None if made.file_system is None else made.file_system.settings,
             existing_file_system=_existing(cluster),
@@ -119,7 +137,16 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             counts_spend=made.spend is not None,
             storage_series=watched.storage_series,
             prometheus_seconds=None if made.prometheus is None else made.prometheus.collector.interval_seconds,
+            orchestrator_units=_orchestrator_units(made),
         )
+
+
+def _orchestrator_units(made: TrainingCluster) -> Mapping[str, Decimal]:
+    units = dict(made.orchestrator.hourly_units(made))
+    for fleet in made.node_groups:
+        for name, each in made.orchestrator.node_units(fleet).items():
+            units[name] = units.get(name, Decimal(0)) + each * fleet.node_group.count
+    return units
 
 
 def _existing(cluster: ClusterFile) -> str | None:
@@ -127,7 +154,7 @@ def _existing(cluster: ClusterFile) -> str | None:
     return None if existing is None else existing.file_system_id
 
 
-def _group(fleet: NodeFleet, schedule: Schedule | None) -> GroupShape:
+def _group(fleet: NodeFleet, orchestrator: Orchestrator, schedule: Schedule | None) -> GroupShape:
     group, capacity = fleet.node_group, fleet.node_group.capacity
     is_reserved = bool(capacity.makes_reservation or capacity.reservation_ids or capacity.block_ids)
     # What is reserved is billed whether nodes run or not, unless it is released.
@@ -141,6 +168,7 @@ def _group(fleet: NodeFleet, schedule: Schedule | None) -> GroupShape:
         warm_nodes=0 if group.warm_pool is None else group.warm_pool.size,
         efa=group.efa is not False,
         hours_a_month=None if is_billed_always or schedule is None else Decimal(round(schedule.hours_a_month)),
+        price_names=tuple(orchestrator.price_name(info.name) for info in fleet.instance_types),
     )
 
 

@@ -16,6 +16,7 @@ _KINDS = {
     "storage": "all storage",
     "transfer": "all transfer",
     "guardrails": "metrics, alarms and functions",
+    "orchestrator": "the engine that runs jobs",
 }
 _WORDS = ((12, "trillion"), (9, "billion"), (6, "million"))
 

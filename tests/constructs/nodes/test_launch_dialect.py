@@ -13,7 +13,7 @@ from cdk_training_cluster.nodes.fleet_owners import FleetOwners, MadeOwner, Node
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
-from fleet_scene import RESERVATION_GROUP, FleetScene, bought_each
+from fleet_scene import FleetScene, bought_each
 
 _DIALECTS = {"pcs": launch_dialect.PCS, "eks": launch_dialect.EKS, "batch": launch_dialect.BATCH}
 
@@ -48,26 +48,23 @@ _ID = {"CapacityReservationId": "cr-0a1b2c3d4e5f67890"}
 
 
 @pytest.mark.parametrize(
-    ("service", "reservation", "placement"),
+    ("service", "placement"),
     [
         # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_launch-templates.html
-        pytest.param("pcs", None, {"GroupName": "close"}, id="pcs"),
+        pytest.param("pcs", {"GroupName": "close"}, id="pcs"),
         # https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
-        pytest.param("eks", _ID, {"GroupName": "close"}, id="eks"),
+        pytest.param("eks", {"GroupName": "close"}, id="eks"),
         # https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
-        pytest.param("batch", _ID, None, id="batch"),
+        pytest.param("batch", None, id="batch"),
     ],
 )
 def test_a_template_names_what_its_service_takes_from_it(
-    made: Mapping[str, FleetScene], service: str, reservation: Any, placement: Any
+    made: Mapping[str, FleetScene], service: str, placement: Any
 ) -> None:
     scene = made[service]
     data = scene.launch_data()
-    groups = list(scene.all(RESERVATION_GROUP))
-    by_group = {"CapacityReservationResourceGroupArn": {"Fn::GetAtt": [*groups, "Arn"]}}
     assert not {"InstanceType", "IamInstanceProfile"} & {*data}
-    assert data["CapacityReservationSpecification"] == {"CapacityReservationTarget": reservation or by_group}
-    assert bool(groups) is (reservation is None)
+    assert data["CapacityReservationSpecification"] == {"CapacityReservationTarget": _ID}
     assert data.get("Placement") == placement
     assert all(each["Groups"][1:] == ["sg-1"] and "SubnetId" not in each for each in data["NetworkInterfaces"])
     text = scene.user_data()

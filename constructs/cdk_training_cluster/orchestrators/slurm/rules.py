@@ -17,7 +17,7 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     SlurmSize,
     SlurmVersion,
 )
-from cdk_training_cluster.validation.rule import Found, Level, Rules
+from cdk_training_cluster.validation.rule import Found, Rules
 
 LOGIN_GROUP: Final = "login"
 """The name of the compute node group of the login nodes."""
@@ -116,20 +116,6 @@ def _mig_sockets(of: SlurmContext) -> Iterator[Found]:
                 ("node_groups", place, "gpu_sharing"),
                 f"node group {group.name!r}: GPUs in MIG mode need the number of sockets with Slurm 25.11, or the "
                 "nodes drain as INVALID_REG: use version 26.05, or give Sockets in custom_settings of its SlurmNodes",
-            )
-
-
-@SLURM_RULES.rule(
-    "slurmReservationBackfill", f"{_PCS}/userguide/capacity-reservations-odcr.html", level=Level.WARNING
-)
-def _backfill(of: SlurmContext) -> Iterator[Found]:
-    """Find groups whose launches go on beyond their reservation."""
-    for group in of.cluster.groups:
-        if group.capacity.makes_reservation or group.capacity.reservation_ids:
-            yield (
-                f"node group {group.name!r} uses its capacity reservation through a resource group: where the "
-                "reservation has no room, because it ended or others use it, AWS PCS launches On-Demand Instances "
-                "at the full price instead."
             )
 
 

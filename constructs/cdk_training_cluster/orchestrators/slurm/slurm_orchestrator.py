@@ -234,6 +234,19 @@ class SlurmOrchestrator(Orchestrator):
         units = {f"aws-pcs-controller-{size}": Decimal(1)}
         return {**units, f"aws-pcs-accounting-{size}": Decimal(1)} if self.slurm.accounting else units
 
+    def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
+        """Return that AWS PCS bills the management of each node.
+
+        Source: https://aws.amazon.com/pcs/pricing/
+        """
+        return {"aws-pcs-node": Decimal(1)}
+
+    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
+        """Yield the version of Slurm, the controller's size and the queues."""
+        yield f"Slurm {self.slurm.version.value} on AWS PCS, controller size {self.pcs_cluster.size}"
+        for queue in self._made.queues:
+            yield f"queue {queue.name}: {', '.join(queue.node_groups)}"
+
     def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - the resource says it
         """Yield what a user needs to find the cluster."""
         yield Output(name="SlurmClusterId", value=self.pcs_cluster.attr_id, description="The cluster of AWS PCS")

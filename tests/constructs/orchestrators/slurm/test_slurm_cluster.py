@@ -92,7 +92,7 @@ def test_each_group_is_bought_as_its_capacity_says(template: Template) -> None:
                 {
                     "InstanceType": Match.absent(),
                     "CapacityReservationSpecification": {
-                        "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": Match.any_value()}
+                        "CapacityReservationTarget": {"CapacityReservationId": Match.any_value()}
                     },
                 }
             )
