@@ -41,6 +41,13 @@ from cdk_training_cluster.nodes import (
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.orchestrators.eks import EksSettings, EksTrainingCluster, SystemNodes
+from cdk_training_cluster.orchestrators.hyperpod.hyperpod_cluster import HyperPodCluster
+from cdk_training_cluster.orchestrators.hyperpod.settings import (
+    DeepHealthCheck,
+    HyperPodEngine,
+    HyperPodSettings,
+    NodeRecovery,
+)
 from cdk_training_cluster.orchestrators.slurm import (
     LoginNodes,
     Preemption,
@@ -82,12 +89,16 @@ __all__ = [
     "Dataset",
     "DatasetEvent",
     "DatasetHydration",
+    "DeepHealthCheck",
     "EfaSecurityGroup",
     "EksSettings",
     "EksTrainingCluster",
     "ExportedCheckpoints",
     "ExpressCheckpoints",
     "GpuSharing",
+    "HyperPodCluster",
+    "HyperPodEngine",
+    "HyperPodSettings",
     "IdleGroup",
     "IdlePolicy",
     "IdleScope",
@@ -100,6 +111,7 @@ __all__ = [
     "NetworkInterface",
     "NodeFleet",
     "NodeGroup",
+    "NodeRecovery",
     "Observability",
     "OnExceed",
     "OnIdle",

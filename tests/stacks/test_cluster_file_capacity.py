@@ -18,6 +18,7 @@ from cluster_files import RIGHT, problems
 
 SCHEMA = jsonschema.Draft202012Validator(json_schema())
 ID, ARN = "cr-0a1b2c3d4e5f67890", "arn:aws:ec2:us-east-1:111122223333:capacity-reservation/cr-0a1b2c3d4e5f67890"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
 END = datetime(2026, 12, 24, 18, tzinfo=UTC)
 SHARED: dict[str, Any] = {"availability_zone": "us-east-1b", "instance_count": 8}
 
@@ -89,12 +90,14 @@ NEEDED: dict[str, dict[str, Any]] = {
     "reservation": {"end": "until_cancelled"},
     "from_reservation": {"id": ID},
     "capacity_block": {"id": ID},
+    "training_plan": {"arn": PLAN},
     "prioritized": {"reservations": [ID]},
 }
 REQUIRED: dict[str, dict[str, Any]] = {
     "reservation": {"end": UNTIL_CANCELLED},
     "from_reservation": {"capacity_reservation_id": ID},
     "capacity_block": {"capacity_reservation_id": ID},
+    "training_plan": {"arn": PLAN},
     "prioritized": {"reservations": [ID]},
 }
 

@@ -16,6 +16,7 @@ from cdk_training_cluster.capacity.settings import (
     ReservationEnd,
     ReservationId,
     ReservationIdOrArn,
+    TrainingPlanArn,
     Zone,
     end_problems,
     refuse,
@@ -183,6 +184,32 @@ class Capacity(Purchase):
             block_id=capacity_reservation_id,
             availability_zone=availability_zone,
             instance_count=instance_count,
+        )
+
+    @staticmethod
+    @checked
+    def training_plan(arn: TrainingPlanArn) -> "Capacity":
+        """Launch into a SageMaker training plan: capacity on HyperPod that was bought beforehand, for a time.
+
+        Only `HyperPodCluster` takes it. Buying a plan is not in CloudFormation, and the plan is paid whether nodes
+        run or not. SageMaker terminates its nodes when it ends.
+
+        Resources: an instance group of the HyperPod cluster that names the plan.
+
+        Args:
+            arn: The plan's ARN, such as `arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama`.
+
+        Raises:
+            ValueError: The ARN is none of a training plan.
+
+        Source: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
+        """
+        return Capacity(
+            call="Capacity.training_plan()",
+            description=f"training plan {arn.rpartition('/')[2]}",
+            usage_classes=("on-demand",),
+            owner_id="TrainingPlanGroup",
+            training_plan_arn=arn,
         )
 
     @staticmethod

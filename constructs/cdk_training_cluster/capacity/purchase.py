@@ -29,6 +29,7 @@ class Purchase:
             template leaves out, such as a reservation that is gone.
             https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
         reservation_id: The existing reservation that all the nodes are launched into. None: there is none.
+        training_plan_arn: The SageMaker training plan that all the nodes are launched into. None: there is none.
         block_id: The Capacity Block that all the nodes are launched into. None: there is none.
         placement_group: The placement group that the reservation was made in. None: none, or there is none.
         availability_zone: The zone of reservation or block, or None.
@@ -56,6 +57,7 @@ class Purchase:
     usage_classes: tuple[str, ...]
     owner_id: str
     reservation_id: str | None = None
+    training_plan_arn: str | None = None
     block_id: str | None = None
     placement_group: str | None = None
     availability_zone: str | None = None

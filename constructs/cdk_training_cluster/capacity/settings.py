@@ -75,6 +75,15 @@ ReservationIdOrArn: TypeAlias = Annotated[
 ]
 """The id of a reservation, or the ARN of one that another account shares."""
 
+TrainingPlanArn: TypeAlias = Annotated[
+    str,
+    Form(
+        pattern=re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/.+"),
+        wanted="the ARN of a training plan, such as 'arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama'",
+    ),
+]
+"""https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html"""
+
 PlacementGroupName: TypeAlias = Annotated[str, Text("the name of a cluster placement group", "placementGroupName")]
 """The placement group that a reservation was made in."""
 

@@ -325,7 +325,7 @@ class NodeFleet(Construct):
                     instance_type=types[0],
                     network=self.network,
                     instance_profile=self.instance_profile,
-                    user_data=self._make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], setup).user_data,
+                    user_data=self.make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], setup).user_data,
                     more_user_data=setup.user_data_parts,
                     security_groups=owners.security_groups(self),
                     placement_group=self.placement_group_name,
@@ -337,9 +337,17 @@ class NodeFleet(Construct):
             for number, (layout, types) in enumerate(layouts.items())
         ]
 
-    def _make_bootstrap(
+    def make_bootstrap(
         self, id: str, layout: LaunchLayout, instance_type: InstanceTypeInfo, setup: NodeSetup
     ) -> NodeBootstrap:
+        """Make what sets nodes up, for an owner that takes no launch template; those that do are given it.
+
+        Args:
+            id: The construct's id.
+            layout: The nodes' network interfaces.
+            instance_type: The nodes' type.
+            setup: What the owner changes in it.
+        """
         group = self.node_group
         try:
             return NodeBootstrap(

@@ -17,6 +17,7 @@ class Choice(Enum):
     RESERVATION = "Capacity.reservation()"
     FROM_RESERVATION = "Capacity.from_reservation()"
     CAPACITY_BLOCK = "Capacity.capacity_block()"
+    TRAINING_PLAN = "Capacity.training_plan()"
     PRIORITIZED = "Capacity.prioritized()"
     SPOT = "Capacity.spot()"
     SPOT_FLEET = "Capacity.spot_fleet()"
@@ -66,20 +67,23 @@ _BATCH_TEMPLATES = f"{_BATCH}/userguide/launch-templates.html"
 _BATCH_RESOURCES = f"{_BATCH}/APIReference/API_ComputeResource.html"
 _MULTI_NODE = f"{_BATCH}/userguide/mnp-ce.html"
 
-_PLAN = "launches into capacity that SageMaker reserves; buy a training plan and give it in the settings of HyperPod"
+_PLAN = "launches into capacity that SageMaker reserves; buy a training plan and use {training_plan}"
+_NO_PLAN = "launches no nodes of a SageMaker training plan; use HyperPod, or {on_demand}"
+_PLANS = "https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html"
 _IN_TURN = (
     "buys the nodes of a group in one way; make a node group for each way to buy, and let {scheduler} prefer one"
 )
 _SPOT_INSTEAD = "launches no Spot Fleet; use {spot}"
 _NO_WARM_POOL = "keeps no stopped nodes; leave warm_pool out"
 
-_TAKES_ALL = dict.fromkeys(Choice, _takes())
+_TAKES_ALL = dict.fromkeys(Choice, _takes()) | {Choice.TRAINING_PLAN: _refuses(_NO_PLAN, _PLANS)}
 
 _ON_HYPERPOD: Mapping[Choice, Cell] = {
     Choice.ON_DEMAND: _takes(),
     Choice.RESERVATION: _refuses(_PLAN, _HYPERPOD, "no: training plan"),
     Choice.FROM_RESERVATION: _refuses(_PLAN, _HYPERPOD, "no: training plan"),
     Choice.CAPACITY_BLOCK: _refuses(_PLAN, _HYPERPOD, "no: training plan"),
+    Choice.TRAINING_PLAN: _takes(),
     Choice.PRIORITIZED: _refuses(_PLAN, _HYPERPOD, "no: training plan"),
     Choice.SPOT_FLEET: _refuses("launches no Spot Fleet; use {on_demand}", _HYPERPOD_CAPACITY),
     Choice.CLUSTER_PLACEMENT: _refuses("places nodes itself; leave placement out", _HYPERPOD),

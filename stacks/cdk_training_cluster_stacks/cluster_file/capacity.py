@@ -15,6 +15,7 @@ from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
 from cdk_training_cluster_stacks.cluster_file.settings import Because, Settings
 
 _EXAMPLE_ID = "cr-0a1b2c3d4e5f67890"
+_EXAMPLE_PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
 
 
 class CallSettings(Settings):
@@ -113,6 +114,16 @@ class CapacityBlockSettings(CallSettings):
         )
 
 
+class TrainingPlanSettings(CallSettings):
+    """A SageMaker training plan that is bought already, for orchestrator hyperpod."""
+
+    arn: str = Field(examples=[_EXAMPLE_PLAN])
+    """The plan's ARN."""
+
+    def _capacity(self) -> Capacity:
+        return Capacity.training_plan(self.arn)
+
+
 class SpotSettings(CallSettings):
     """Spot Instances through the group itself, of whichever of its types EC2 can best spare."""
 
@@ -184,6 +195,9 @@ class CapacitySettings(Settings):
 
     capacity_block: CapacityBlockSettings | None = None
     """A Capacity Block that is bought already."""
+
+    training_plan: TrainingPlanSettings | None = None
+    """A SageMaker training plan that is bought already, for orchestrator hyperpod."""
 
     spot: SpotSettings | None = None
     """Spot Instances, at a discount and with two minutes' notice: the recommended way to buy Spot."""
@@ -271,6 +285,7 @@ _EXAMPLES = {
     "reservation": "{reservation: {end: until_cancelled}}",
     "from_reservation": f"{{from_reservation: {{id: {_EXAMPLE_ID}}}}}",
     "capacity_block": f"{{capacity_block: {{id: {_EXAMPLE_ID}}}}}",
+    "training_plan": f"{{training_plan: {{arn: {_EXAMPLE_PLAN}}}}}",
     "prioritized": f"{{prioritized: {{reservations: [{_EXAMPLE_ID}], on_demand: true}}}}",
 }
 

@@ -44,7 +44,7 @@ def _rule(kind: OrchestratorKind, choice: Choice, cell: Cell) -> Rule[NodeGroupC
                 "before you rely on it"
             )
             return
-        calls = {each: context.words.call(f"Capacity.{each}()") for each in ("spot", "on_demand")}
+        calls = {each: context.words.call(f"Capacity.{each}()") for each in ("spot", "on_demand", "training_plan")}
         yield f"{setting} must not be {given} with {kind.value}, which {cell.instead.format(**calls)}"
 
     return Rule(

@@ -1,8 +1,20 @@
 """The settings of SageMaker HyperPod in a cluster file."""
 
-from typing import Literal
+from typing import Annotated, Literal, Unpack
 
+from constructs import Construct
+from pydantic import Field, StrictInt
+
+from cdk_training_cluster import DeepHealthCheck, HyperPodCluster, HyperPodEngine, NodeRecovery
+from cdk_training_cluster import HyperPodSettings as ConstructSettings
+from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
+from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
+from cdk_training_cluster_stacks.cluster_file.fields import Text
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
+
+_NodeType = Annotated[str, Text(pattern=NODE_TYPE.pattern.pattern, must=f"be {NODE_TYPE.wanted}")]
+_Partition = Annotated[str, Text(pattern=PARTITION.pattern.pattern, must=f"be {PARTITION.wanted}")]
 
 
 class HyperPodSettings(EngineSettings):
@@ -10,3 +22,54 @@ class HyperPodSettings(EngineSettings):
 
     engine: Literal["slurm", "eks"] = "slurm"
     """What runs jobs on it: slurm, or eks for Kubernetes."""
+
+    eks_cluster_arn: Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")] | None = (
+        Field(default=None, examples=["arn:aws:eks:us-east-1:111122223333:cluster/training"])
+    )
+    """The EKS cluster that runs jobs, with HyperPod's Helm chart installed. Left out: Slurm runs them."""
+
+    controller_type: _NodeType = Field(default="ml.m5.2xlarge", examples=["ml.m5.2xlarge"])
+    """SageMaker's type of Slurm's controller node, which always runs."""
+
+    login_type: _NodeType | None = Field(default=None, examples=["ml.m5.xlarge"])
+    """SageMaker's type of Slurm's login node. Left out: there is none."""
+
+    partitions: dict[str, _Partition] = Field(default_factory=dict, examples=[{"workers": "train"}])
+    """The Slurm partitions of node groups, by the groups' names. Left out: each group has one of its own name."""
+
+    deep_health_checks: tuple[Literal["stress", "connectivity"], ...] = Field(default=(), examples=[["stress"]])
+    """What a node passes before it takes jobs, in up to two hours. Left out: nothing."""
+
+    node_recovery: Literal["automatic", "none"] = "automatic"
+    """Whether HyperPod reboots or replaces nodes that it finds faulty."""
+
+    tiered_storage_percent: Annotated[StrictInt, Field(ge=1, le=100)] | None = Field(default=None, examples=[20])
+    """The part of a node's memory that keeps checkpoints, in percent, on EKS. Left out: none."""
+
+    priority_classes: dict[str, Annotated[StrictInt, Field(ge=0, le=100)]] = Field(
+        default_factory=dict, examples=[{"production": 100, "research": 10}]
+    )
+    """The weights of task governance's priority classes, by name, on EKS. Left out: no task governance."""
+
+    def to_orchestrator(self) -> HyperPodOrchestrator:
+        """Return the engine as the rules ask it."""
+        return HyperPodOrchestrator(self._settings())
+
+    def make_cluster(
+        self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
+    ) -> HyperPodCluster:
+        """Make the cluster."""
+        return HyperPodCluster(scope, id, hyperpod=self._settings(), **arguments)
+
+    def _settings(self) -> ConstructSettings:
+        return ConstructSettings(
+            engine=HyperPodEngine(self.engine),
+            eks_cluster_arn=self.eks_cluster_arn,
+            controller_type=self.controller_type,
+            login_type=self.login_type,
+            partitions=self.partitions,
+            deep_health_checks=[DeepHealthCheck[each.upper()] for each in self.deep_health_checks],
+            node_recovery=NodeRecovery[self.node_recovery.upper()],
+            tiered_storage_percent=self.tiered_storage_percent,
+            priority_classes=self.priority_classes,
+        )

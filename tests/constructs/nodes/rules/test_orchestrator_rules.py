@@ -17,12 +17,14 @@ from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 
 _ID = "cr-0a1b2c3d4e5f67890"
+_PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
 
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "on_demand": {"capacity": Capacity.on_demand()},
     "reservation": {"capacity": Capacity.reservation(end=UNTIL_CANCELLED)},
     "from_reservation": {"capacity": Capacity.from_reservation(_ID)},
     "capacity_block": {"capacity": Capacity.capacity_block(_ID)},
+    "training_plan": {"capacity": Capacity.training_plan(_PLAN)},
     "prioritized": {"capacity": Capacity.prioritized(reservations=[_ID])},
     "spot": {"capacity": Capacity.spot()},
     "spot_fleet": {"capacity": Capacity.spot_fleet()},
@@ -39,6 +41,7 @@ _TABLE = {
     "reservation": (_YES, _YES, _YES, _NO, _NO, _INFERRED),
     "from_reservation": (_YES, _YES, _YES, _NO, _NO, _INFERRED),
     "capacity_block": (_YES, _YES, _YES, _NO, _NO, _YES),
+    "training_plan": (_NO, _NO, _NO, _YES, _YES, _NO),
     "prioritized": (_YES, _NO, _NO, _NO, _NO, _INFERRED),
     "spot": (_YES, _YES, _YES, _NO, _YES, _NO),
     "spot_fleet": (_YES, _NO, _NO, _NO, _NO, _NO),
@@ -79,8 +82,7 @@ _SENTENCES = {
     ("eks", "prioritized"): "capacity must not be Capacity.prioritized() with Amazon EKS, which buys the nodes of a "
     "group in one way; make a node group for each way to buy, and let Kueue prefer one",
     ("hyperpod_eks", "capacity_block"): "capacity must not be Capacity.capacity_block() with SageMaker HyperPod on "
-    "EKS, which launches into capacity that SageMaker reserves; buy a training plan and give it in the settings of "
-    "HyperPod",
+    "EKS, which launches into capacity that SageMaker reserves; buy a training plan and use Capacity.training_plan()",
     ("hyperpod_slurm", "spot"): "capacity must not be Capacity.spot() with SageMaker HyperPod on Slurm, which buys "
     "Spot Instances on EKS alone; use Capacity.on_demand(), or HyperPod on EKS",
     ("hyperpod_slurm", "cluster_placement"): "placement must not be Placement.CLUSTER with SageMaker HyperPod on "

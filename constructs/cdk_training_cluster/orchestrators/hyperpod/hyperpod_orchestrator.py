@@ -1,0 +1,214 @@
+"""What SageMaker HyperPod adds to a cluster.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sagemaker-cluster.html
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+
+from cdk_training_cluster.acknowledgements import warn
+from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.nodes.bootstrap.node_bootstrap import Mount
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
+from cdk_training_cluster.nodes.layouts import launch_layouts
+from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reserved import Reserved
+from cdk_training_cluster.nodes.rules.context import ClusterContext
+from cdk_training_cluster.orchestrators.hyperpod.execution_role import make_execution_role
+from cdk_training_cluster.orchestrators.hyperpod.instance_types import sagemaker_name
+from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
+from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.validation.rule import Problem, broken
+from cluster_contract.owners import OwnerKind, OwnerSettings
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.nodes.node_fleet import NodeFleet
+    from cdk_training_cluster.training_cluster import TrainingCluster
+
+_PRICES: Final = (
+    "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: plan, costs and a "
+    "budget's guardrail count the same types at EC2's prices, and Slurm's controller and login node not at all. Look "
+    "them up at https://aws.amazon.com/sagemaker/ai/pricing/ before you set a budget."
+)
+_CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+
+
+class HyperPodOrchestrator(Orchestrator):
+    """Launch nodes as instance groups of a SageMaker HyperPod cluster.
+
+    Attributes:
+        settings: What the user says of the cluster.
+        cluster: The HyperPod cluster, once it is made.
+        governance: Its task governance. None: it has none.
+    """
+
+    def __init__(self, settings: HyperPodSettings) -> None:
+        self.settings = settings
+        self.cluster: sagemaker.CfnCluster
+        self.governance: sagemaker.CfnClusterSchedulerConfig | None = None
+        self._groups: list[dict[str, Any]] = []
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        """HyperPod on Slurm or on EKS."""
+        return self.settings.engine.kind
+
+    def problems(self, together: ClusterContext) -> Iterator[Problem]:
+        """Yield what is wrong with HyperPod's settings, by themselves and beside the node groups."""
+        yield from broken(HYPERPOD_RULES, HyperPodContext(hyperpod=self.settings, cluster=together))
+
+    def warnings(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002 - of every cluster
+        """Yield what of HyperPod will surprise."""
+        yield Problem(setting=("hyperpod",), message=_PRICES, rule="hyperpodPrices")
+
+    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the execution role."""
+        return make_execution_role(cluster, self.kind)
+
+    def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:  # noqa: ARG002 - all groups alike
+        """Return None: HyperPod takes no launch template."""
+        return None
+
+    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:  # noqa: ARG002 - as the base
+        """Make the HyperPod cluster; its node groups join its list as they are made."""
+        name = cluster.cluster_name
+        if is_unknown(name) or not _CLUSTER_NAME.fullmatch(name):
+            raise ValueError(
+                "cluster_name must be known when the template is made and be at most 63 letters, digits and hyphens "
+                f"between them for HyperPod, got {shown(name)}: give one"
+            )
+        if cluster.encryption_key is not None:
+            warn(
+                cluster,
+                "hyperpodVolumes",
+                "encryption_key does not encrypt the root volumes of HyperPod's nodes, which SageMaker encrypts with "
+                "a key of its own.",
+            )
+        if cluster.file_system is not None and any(each.preload for each in cluster.file_system.datasets):
+            warn(
+                cluster,
+                "hyperpodPreload",
+                "preload sends commands to EC2 instances, and HyperPod's nodes are none of the account's: data sets "
+                "are loaded when they are first read. Leave preload out.",
+            )
+        self._groups = list(self._slurm_groups(cluster))
+        on_slurm = self.settings.engine is HyperPodEngine.SLURM
+        percent = self.settings.tiered_storage_percent
+        properties = {
+            "ClusterName": name,
+            # Without it, one node that cannot be had or set up rolls a whole update back.
+            # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-scaling-slurm.html
+            "NodeProvisioningMode": "Continuous",
+            "NodeRecovery": self.settings.node_recovery.value,
+            # Slurm is what there is without an orchestrator. With continuous provisioning its configuration is always
+            # merged, and a strategy is refused.
+            **({} if on_slurm else {"Orchestrator": {"Eks": {"ClusterArn": self.settings.eks_cluster_arn}}}),
+            "VpcConfig": {
+                "SecurityGroupIds": [group.security_group_id for group in cluster.connections.security_groups],
+                "Subnets": [cluster.network.node_subnet.subnet_id],
+            },
+            "InstanceGroups": self._groups,
+            **(
+                {}
+                if percent is None
+                else {"TieredStorageConfig": {"Mode": "Enable", "InstanceMemoryAllocationPercentage": percent}}
+            ),
+        }
+        self.cluster = sagemaker.CfnCluster(cluster, "HyperPod")
+        for key, value in properties.items():
+            self.cluster.add_property_override(key, value)
+
+    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
+        """Add the group to the HyperPod cluster, with no nodes."""
+        group = fleet.node_group
+        layout = next(iter(launch_layouts(group, fleet.instance_types, self.kind)))
+        set_up = fleet.make_bootstrap("Bootstrap", layout, fleet.instance_type, NodeSetup(mounts=False))
+        lifecycle = make_lifecycle(
+            fleet,
+            cluster_name=fleet.cluster_name,
+            node_group=group.name,
+            set_up=set_up.user_data.render(),
+            role=fleet.role,
+            kind=self.kind,
+        )
+        plan = group.capacity.training_plan_arn
+        checks = [each.value for each in self.settings.deep_health_checks]
+        self._groups.append(
+            {
+                "InstanceGroupName": group.name,
+                "InstanceType": sagemaker_name(group.instance_types[0]),
+                # The power function starts the nodes: a deployment waits for no capacity.
+                "InstanceCount": 0,
+                "ExecutionRole": fleet.role.role_arn,
+                "LifeCycleConfig": lifecycle,
+                **self._slurm(fleet.mount, "Compute", PartitionNames=[self.settings.partition_of(group.name)]),
+                **({"OnStartDeepHealthChecks": checks} if checks else {}),
+                **({"TrainingPlanArn": plan} if plan else {}),
+                **({"CapacityRequirements": {"Spot": {}}} if group.capacity.uses_spot else {}),
+            }
+        )
+        self.cluster.add_property_override("InstanceGroups", self._groups)
+        owner = f"{fleet.cluster_name}/{group.name}"
+        settings = OwnerSettings(kind=OwnerKind.HYPERPOD_INSTANCE_GROUP, id=owner)
+        return MadeOwner(resource=self.cluster, settings=settings)
+
+    def make_rest(self, cluster: "TrainingCluster") -> None:
+        """Make task governance."""
+        classes = self.settings.priority_classes
+        if classes:
+            weights = sorted(classes.items(), key=lambda each: (-each[1], each[0]))
+            self.governance = sagemaker.CfnClusterSchedulerConfig(
+                cluster,
+                "TaskGovernance",
+                name=f"{cluster.cluster_name[:56]}-policy",
+                cluster_arn=self.cluster.attr_cluster_arn,
+                scheduler_config=sagemaker.CfnClusterSchedulerConfig.SchedulerConfigProperty(
+                    fair_share="Enabled",
+                    priority_classes=[
+                        sagemaker.CfnClusterSchedulerConfig.PriorityClassProperty(name=name, weight=weight)
+                        for name, weight in weights
+                    ],
+                ),
+            )
+
+    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:
+        """Yield the HyperPod cluster's ARN."""
+        yield Output(
+            name="HyperPodClusterArn",
+            value=self.cluster.attr_cluster_arn,
+            description=f"The HyperPod cluster {cluster.cluster_name}",
+        )
+
+    def _slurm_groups(self, cluster: "TrainingCluster") -> Iterator[dict[str, Any]]:
+        """Yield Slurm's own instance groups, which run as long as the cluster is there."""
+        if self.settings.engine is not HyperPodEngine.SLURM:
+            return
+        types = {CONTROLLER: self.settings.controller_type, LOGIN: self.settings.login_type}
+        for name, instance_type in types.items():
+            if instance_type is not None:
+                yield {
+                    "InstanceGroupName": name,
+                    "InstanceType": instance_type,
+                    "InstanceCount": 1,
+                    "ExecutionRole": cluster.role.role_arn,
+                    **self._slurm(cluster.mount, name.capitalize()),
+                }
+
+    def _slurm(self, mount: Mount | None, node_type: str, **more: Sequence[str]) -> dict[str, Any]:
+        """Return what Slurm has to know of an instance group, and the file system that HyperPod mounts for it."""
+        if self.settings.engine is not HyperPodEngine.SLURM:
+            return {}
+        slurm = {"SlurmConfig": {"NodeType": node_type, **more}}
+        if mount is None:
+            return slurm
+        file_system = {"DnsName": mount.dns_name, "MountName": mount.mount_name, "MountPath": mount.mount_point}
+        return {**slurm, "InstanceStorageConfigs": [{"FsxLustreConfig": file_system}]}

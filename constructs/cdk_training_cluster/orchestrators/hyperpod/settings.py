@@ -1,0 +1,114 @@
+"""What a user says of a HyperPod cluster."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Final
+
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.validation.bounds import Form, Whole
+from cdk_training_cluster.validation.kinds import checked
+
+EKS_ARN: Final = Form(
+    pattern=re.compile(r"arn:aws[a-z-]*:eks:[a-z0-9-]+:[0-9]{12}:cluster/[0-9A-Za-z][A-Za-z0-9_-]{0,99}"),
+    wanted="the ARN of an EKS cluster, such as 'arn:aws:eks:us-east-1:111122223333:cluster/training'",
+)
+"""https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterOrchestratorEksConfig.html"""
+
+NODE_TYPE: Final = Form(
+    pattern=re.compile(r"ml\.[a-z][a-z0-9-]*\.[a-z0-9]+"),
+    wanted="an instance type of SageMaker's, such as 'ml.m5.2xlarge'",
+)
+
+PARTITION: Final = Form(
+    pattern=re.compile(r"(?!dev$)[a-zA-Z0-9](-*[a-zA-Z0-9])*"),
+    wanted="letters, digits and hyphens, and not 'dev', the partition of all nodes",
+)
+"""https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterSlurmConfig.html"""
+
+MEMORY_PERCENT: Final = Whole(minimum=1, maximum=100)
+"""https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterTieredStorageConfig.html"""
+
+WEIGHT: Final = Whole(minimum=0, maximum=100)
+"""https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PriorityClass.html"""
+
+
+class HyperPodEngine(Enum):
+    """What runs jobs on HyperPod."""
+
+    SLURM = "slurm"
+    """Slurm, with a controller node of the cluster."""
+
+    EKS = "eks"
+    """Kubernetes, on an Amazon EKS cluster that exists."""
+
+    @property
+    def kind(self) -> OrchestratorKind:
+        """The engine's column of the legality table."""
+        return OrchestratorKind.HYPERPOD_EKS if self is HyperPodEngine.EKS else OrchestratorKind.HYPERPOD_SLURM
+
+
+class DeepHealthCheck(Enum):
+    """A test that a node passes before it takes jobs; it takes up to two hours.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+    """
+
+    STRESS = "InstanceStress"
+    """Accelerators, memory and disks under load."""
+
+    CONNECTIVITY = "InstanceConnectivity"
+    """The network between nodes, with NCCL."""
+
+
+class NodeRecovery(Enum):
+    """What HyperPod does with a node that its health monitoring calls faulty."""
+
+    AUTOMATIC = "Automatic"
+    """It reboots or replaces it."""
+
+    NONE = "None"
+    """It labels it, and an operator decides."""
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class HyperPodSettings:
+    """Say how SageMaker HyperPod runs a cluster's jobs.
+
+    Attributes:
+        engine: What runs jobs. Default: - Slurm.
+        eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.30 to 1.35, the VPC CNI, private subnets
+            in the cluster's network and HyperPod's Helm chart installed. Default: - none: Slurm runs them.
+        controller_type: SageMaker's type of Slurm's controller node. Default: - `ml.m5.2xlarge`.
+        login_type: SageMaker's type of Slurm's login node. Default: - there is none.
+        partitions: The Slurm partition of a node group, by the group's name. Default: - of the group's own name.
+        deep_health_checks: What a node passes before it takes jobs. Default: - none.
+        node_recovery: What becomes of faulty nodes. Default: - `NodeRecovery.AUTOMATIC`.
+        tiered_storage_percent: The part of a node's memory that keeps checkpoints, in percent; on EKS only.
+            Default: - none.
+        priority_classes: The weights of task governance's priority classes, 0 to 100, by name; on EKS only, with
+            the EKS add-on `amazon-sagemaker-hyperpod-taskgovernance`. Default: - no task governance.
+
+    Raises:
+        ValueError: A setting is wrong; every reason, a line each.
+    """
+
+    engine: HyperPodEngine = HyperPodEngine.SLURM
+    eks_cluster_arn: Annotated[str, EKS_ARN] | None = None
+    controller_type: Annotated[str, NODE_TYPE] = "ml.m5.2xlarge"
+    login_type: Annotated[str, NODE_TYPE] | None = None
+    partitions: Mapping[str, Annotated[str, PARTITION]] = field(default_factory=dict)
+    deep_health_checks: Sequence[DeepHealthCheck] = ()
+    node_recovery: NodeRecovery = NodeRecovery.AUTOMATIC
+    tiered_storage_percent: Annotated[int, MEMORY_PERCENT] | None = None
+    priority_classes: Mapping[str, Annotated[int, WEIGHT]] = field(default_factory=dict)
+
+    def partition_of(self, group: str) -> str:
+        """Return the Slurm partition of a node group.
+
+        Args:
+            group: The node group's name.
+        """
+        return self.partitions.get(group, group)

@@ -1,0 +1,304 @@
+"""What a cluster on SageMaker HyperPod is made of, and what it refuses."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Match, Template
+
+from cdk_training_cluster import (
+    Capacity,
+    ClusterNetwork,
+    DeepHealthCheck,
+    HyperPodCluster,
+    HyperPodEngine,
+    HyperPodSettings,
+    NodeGroup,
+    NodeRecovery,
+    TrainingFileSystem,
+)
+from cdk_training_cluster.instance_types import all_instance_types
+from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
+from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
+from synthesis import ZONE, new_stack
+
+ARN = "arn:aws:eks:us-east-1:111122223333:cluster/training"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
+WORKERS = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
+PLANNED = NodeGroup("planned", instance_types=["p5.48xlarge"], count=4, capacity=Capacity.training_plan(PLAN))
+SPOT = NodeGroup("extra", instance_types=["g6e.48xlarge"], count=2, capacity=Capacity.spot())
+BOX = NodeGroup("box", instance_types=["g5.xlarge"], count=1)
+
+
+def _made(groups: list[NodeGroup], *, name: str = "llama", files: bool = False, **hyperpod: Any) -> Template:
+    stack = new_stack()
+    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    HyperPodCluster(
+        stack,
+        "Llama",
+        cluster_name=name,
+        network=network,
+        file_system=TrainingFileSystem(stack, "Files", network=network, storage_capacity_gib=4800) if files else None,
+        node_groups=groups,
+        hyperpod=HyperPodSettings(**hyperpod),
+    )
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def on_slurm() -> Template:
+    return _made(
+        [WORKERS, PLANNED],
+        files=True,
+        login_type="ml.m5.xlarge",
+        partitions={"workers": "train"},
+        deep_health_checks=[DeepHealthCheck.STRESS],
+    )
+
+
+@pytest.fixture(scope="module")
+def on_eks() -> Template:
+    return _made(
+        [WORKERS, SPOT],
+        engine=HyperPodEngine.EKS,
+        eks_cluster_arn=ARN,
+        tiered_storage_percent=20,
+        priority_classes={"research": 10, "production": 100},
+        node_recovery=NodeRecovery.NONE,
+    )
+
+
+def _cluster(template: Template) -> dict[str, Any]:
+    (cluster,) = template.find_resources("AWS::SageMaker::Cluster").values()
+    properties: dict[str, Any] = cluster["Properties"]
+    return properties
+
+
+def _groups(template: Template) -> dict[str, dict[str, Any]]:
+    return {each["InstanceGroupName"]: each for each in _cluster(template)["InstanceGroups"]}
+
+
+def test_slurm_has_one_controller_and_a_partition_for_each_group(on_slurm: Template) -> None:
+    groups = _groups(on_slurm)
+    assert {name: each["SlurmConfig"] for name, each in groups.items()} == {
+        "controller": {"NodeType": "Controller"},
+        "login": {"NodeType": "Login"},
+        "workers": {"NodeType": "Compute", "PartitionNames": ["train"]},
+        "planned": {"NodeType": "Compute", "PartitionNames": ["planned"]},
+    }
+    assert groups["planned"]["TrainingPlanArn"] == PLAN
+    assert all(
+        each["InstanceStorageConfigs"][0]["FsxLustreConfig"]["MountPath"] == "/fsx" for each in groups.values()
+    )
+
+
+def test_no_deployment_waits_for_nodes_or_rolls_back_for_one(on_slurm: Template, on_eks: Template) -> None:
+    for template in (on_slurm, on_eks):
+        assert _cluster(template)["NodeProvisioningMode"] == "Continuous"
+        for name, group in _groups(template).items():
+            assert group["InstanceCount"] == (1 if name in ("controller", "login") else 0)
+            assert "MinInstanceCount" not in group
+    # Continuous provisioning refuses any strategy for Slurm's configuration.
+    assert "Orchestrator" not in _cluster(on_slurm)
+
+
+def test_nodes_on_slurm_are_extended_and_nodes_on_eks_are_set_up(on_slurm: Template, on_eks: Template) -> None:
+    assert set(_groups(on_slurm)["workers"]["LifeCycleConfig"]) == {"SourceS3Uri", "OnInitComplete"}
+    assert "LifeCycleConfig" not in _groups(on_slurm)["controller"]
+    assert set(_groups(on_eks)["workers"]["LifeCycleConfig"]) == {"SourceS3Uri", "OnCreate"}
+    assert "SlurmConfig" not in _groups(on_eks)["workers"]
+
+
+def test_eks_brings_spot_tiered_storage_and_task_governance(on_eks: Template) -> None:
+    cluster = _cluster(on_eks)
+    assert cluster["Orchestrator"] == {"Eks": {"ClusterArn": ARN}}
+    assert cluster["TieredStorageConfig"] == {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 20}
+    assert cluster["NodeRecovery"] == "None"
+    assert _groups(on_eks)["extra"]["CapacityRequirements"] == {"Spot": {}}
+    on_eks.has_resource_properties(
+        "AWS::SageMaker::ClusterSchedulerConfig",
+        {
+            "SchedulerConfig": {
+                "FairShare": "Enabled",
+                "PriorityClasses": [{"Name": "production", "Weight": 100}, {"Name": "research", "Weight": 10}],
+            }
+        },
+    )
+
+
+def test_nothing_is_launched_from_a_template_or_into_a_placement_group(on_slurm: Template) -> None:
+    for kind in ("AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::PlacementGroup"):
+        on_slurm.resource_count_is(kind, 0)
+    on_slurm.has_resource_properties(
+        "AWS::IAM::Role",
+        {
+            "AssumeRolePolicyDocument": {
+                "Statement": [Match.object_like({"Principal": {"Service": "sagemaker.amazonaws.com"}})]
+            }
+        },
+    )
+
+
+def test_a_new_version_of_the_scripts_leaves_the_hyperpod_cluster_as_it_is(on_slurm: Template) -> None:
+    """Their place stands in a parameter: an update of the cluster would send the empty sizes of all groups."""
+    (scripts,) = {
+        str(each["Properties"]["Value"]).partition("SCRIPTS=")[2][:200]
+        for each in on_slurm.find_resources("AWS::SSM::Parameter").values()
+        if each["Properties"].get("Name") == "/cdk-training-cluster/llama/hyperpod/workers"
+    }
+    key = scripts.rpartition("/")[2].partition(".zip")[0]
+    assert len(key) == 64
+    assert key not in json.dumps(_cluster(on_slurm))
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_the_lifecycle_script_never_fails(tmp_path: Path, *, reachable: bool) -> None:
+    from cdk_training_cluster.orchestrators.hyperpod import lifecycle  # noqa: PLC0415 - its template alone
+
+    for folder in ("bin", "opt", "var/log"):
+        (tmp_path / folder).mkdir(parents=True)
+    script = tmp_path / "set_up.sh"
+    script.write_text(lifecycle.SCRIPT % {"parameter": "/p", "namespace": "N", "metric": "[]"})
+    answers = "echo 'echo ran; exit 7'" if reachable else "exit 255"
+    fakes = {
+        "aws": f'echo "$*" >>{tmp_path}/calls; [ "$1" = ssm ] || exit 0; {answers}',
+        "curl": "echo us-east-1",
+        "sleep": "exit 0",
+    }
+    for name, body in fakes.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "ROOT": str(tmp_path)}
+    done = subprocess.run(["bash", script], env=environment, check=False, timeout=30)
+    assert done.returncode == 0
+    calls = (tmp_path / "calls").read_text()
+    log = (tmp_path / "var/log/cdk-training-cluster.log").read_text()
+    assert ("ran" in log, "put-metric-data" in calls) == (reachable, not reachable)
+
+
+_REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
+    "EKS without its cluster": ([WORKERS], {"engine": HyperPodEngine.EKS}, "eks_cluster_arn is required on EKS"),
+    "Slurm with an EKS cluster": ([WORKERS], {"eks_cluster_arn": ARN}, "eks_cluster_arn must be left out on Slurm"),
+    "tiered storage on Slurm": (
+        [WORKERS],
+        {"tiered_storage_percent": 20},
+        "tiered_storage_percent needs HyperPod on EKS",
+    ),
+    "priorities on Slurm": ([WORKERS], {"priority_classes": {"a": 1}}, "priority_classes needs HyperPod on EKS"),
+    "a login node on EKS": (
+        [WORKERS],
+        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "login_type": "ml.m5.xlarge"},
+        "login_type needs HyperPod on Slurm",
+    ),
+    "Slurm's own name": (
+        [NodeGroup("controller", instance_types=["p5.48xlarge"], count=1)],
+        {},
+        "the name of a node group must not be 'controller', Slurm's own instance group",
+    ),
+    "a name with a hyphen at its end": (
+        [NodeGroup("workers-", instance_types=["p5.48xlarge"], count=1)],
+        {},
+        "the name of a node group on HyperPod must be 1 to 63 letters, digits and single hyphens",
+    ),
+    "a type that SageMaker does not sell": (
+        [NodeGroup("inf", instance_types=["inf2.48xlarge"], count=1)],
+        {},
+        "node group 'inf': instance_types on HyperPod must be accelerated types",
+    ),
+    "an image": (
+        [
+            NodeGroup(
+                "workers",
+                instance_types=["p5.48xlarge"],
+                count=1,
+                machine_image=ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"}),
+            )
+        ],
+        {},
+        "node group 'workers': machine_image must be left out on HyperPod",
+    ),
+    "a partition of no group": (
+        [WORKERS],
+        {"partitions": {"worker": "train"}},
+        "partitions must name node groups of the cluster, which are workers, got 'worker'",
+    ),
+    "a group called as the partition of all": (
+        [NodeGroup("dev", instance_types=["p5.48xlarge"], count=1)],
+        {},
+        "node group 'dev': its Slurm partition must not be called so",
+    ),
+    "a check twice": (
+        [WORKERS],
+        {"deep_health_checks": [DeepHealthCheck.STRESS, DeepHealthCheck.STRESS]},
+        "deep_health_checks must name each check once, got STRESS, STRESS",
+    ),
+    "a check of EFA without EFA": (
+        [BOX],
+        {"deep_health_checks": [DeepHealthCheck.CONNECTIVITY]},
+        "deep_health_checks must leave out CONNECTIVITY, which tests EFA, where node group 'box' has none",
+    ),
+    "priorities of bad names": (
+        [WORKERS],
+        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "priority_classes": {"High": 1}},
+        "the names of priority_classes must be lower-case letters",
+    ),
+    "too many priorities": (
+        [WORKERS],
+        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "priority_classes": {f"p{n}": n for n in range(11)}},
+        "priority_classes must be at most 10, got 11",
+    ),
+    "too many groups": (
+        [NodeGroup(f"g{n}", instance_types=["p5.48xlarge"], count=1) for n in range(100)],
+        {},
+        "node_groups on HyperPod must be at most 99, got 100",
+    ),
+}
+
+
+@pytest.mark.parametrize(("groups", "settings", "sentence"), _REFUSED.values(), ids=_REFUSED)
+def test_what_hyperpod_refuses_is_refused_in_a_sentence(
+    groups: list[NodeGroup], settings: dict[str, Any], sentence: str
+) -> None:
+    engine = HyperPodOrchestrator(HyperPodSettings(**settings))
+    (problem,) = engine.problems(ClusterContext.of(groups, orchestrator=engine.kind))
+    assert problem.message.startswith(sentence)
+
+
+def test_a_public_subnet_is_refused() -> None:
+    engine = HyperPodOrchestrator(HyperPodSettings())
+    (problem,) = engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind, public_subnet=True))
+    assert problem.message.startswith("network must have a private subnet for HyperPod")
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "under_score", "dash-"])
+def test_a_name_that_sagemaker_refuses_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"cluster_name must be known .* 63 letters, digits and hyphens"):
+        _made([WORKERS], name=name)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("eks_cluster_arn", "training"),
+        ("controller_type", "m5.xlarge"),
+        ("partitions", {"workers": "dev"}),
+        ("tiered_storage_percent", 101),
+        ("priority_classes", {"high": 101}),
+    ],
+)
+def test_a_setting_of_the_wrong_form_is_refused(setting: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=setting):
+        HyperPodSettings(**{setting: value})
+
+
+def test_the_types_are_those_of_sagemakers_own_model() -> None:
+    sagemaker = botocore.session.get_session().get_service_model("sagemaker")
+    shape: Any = sagemaker.shape_for("ClusterInstanceType")
+    named = set(shape.enum)
+    ours = {info.name for info in all_instance_types() if info.has_nvidia_gpus or info.has_neuron_devices}
+    assert {name for name in ours if is_sold(name)} == {name for name in ours if f"ml.{name}" in named}
