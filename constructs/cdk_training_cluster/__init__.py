@@ -40,6 +40,7 @@ from cdk_training_cluster.nodes import (
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.orchestrators.batch import BatchJob, BatchQueue, BatchSettings, BatchTrainingQueue
 from cdk_training_cluster.orchestrators.eks import EksSettings, EksTrainingCluster, SystemNodes
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_cluster import HyperPodCluster
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
@@ -75,6 +76,10 @@ __all__ = [
     "UNTIL_CANCELLED",
     "Accelerator",
     "AcceleratorKind",
+    "BatchJob",
+    "BatchQueue",
+    "BatchSettings",
+    "BatchTrainingQueue",
     "BillingAlarms",
     "Budget",
     "Capacity",

@@ -57,8 +57,8 @@ CHANGES = {
     ),
     "an engine that cannot be deployed": (
         "file_system: {}",
-        "file_system: {}\norchestrator: batch",
-        ["4: orchestrator: must be none or another engine: this version cannot deploy batch"],
+        "file_system: {}\norchestrator: hyperpod",
+        ["4: orchestrator: must be none or another engine: this version cannot deploy hyperpod"],
     ),
     "access logs of no bucket": (
         "    prefix: tokens/\n",

@@ -138,6 +138,12 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "Capacity.spot": lambda _: {},
     "Capacity.spot_fleet": lambda _: {},
     "Capacity.prioritized": lambda _: {"reservations": [ID]},
+    "BatchJob": lambda _: {"name": "train", "image": "image", "command": ["run"]},
+    "BatchJob.torchrun": lambda _: {"name": "train", "image": "image", "script": "/fsx/train.py"},
+    "BatchJob.nccl_test": lambda _: {"image": "image"},
+    "BatchQueue": lambda _: {"name": "main"},
+    "BatchSettings": lambda _: {},
+    "BatchTrainingQueue": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
     "EksSettings": lambda _: {"control_plane_zone": "us-east-1a"},
     "EksTrainingCluster": lambda _: {
         "availability_zone": ZONE,

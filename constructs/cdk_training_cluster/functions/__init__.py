@@ -5,7 +5,6 @@ from cdk_training_cluster.functions.assets import FunctionSource, function_sourc
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.owned_group import OwnedGroup
-from cdk_training_cluster.functions.owner_permissions import OwnerPermissions
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -30,7 +29,6 @@ __all__ = [
     "GuardrailArguments",
     "GuardrailSpec",
     "OwnedGroup",
-    "OwnerPermissions",
     "Silence",
     "Watch",
     "function_source",

@@ -44,6 +44,7 @@ def network_interfaces(
     *,
     efa: bool = True,
     layout: InterfaceLayout = InterfaceLayout.IP_OPTIMISED,
+    free_interface: bool = False,
 ) -> tuple[NetworkInterface, ...]:
     """Return the interfaces that give a type all its EFA bandwidth, sorted by card and device.
 
@@ -53,6 +54,8 @@ def network_interfaces(
             Default: True
         layout: How many interfaces have an IP address. A type without room for more has the same interfaces
             in both layouts. Default: InterfaceLayout.IP_OPTIMISED
+        free_interface: Whether card 0 keeps room for one more interface: the primary interface is then an EFA too
+            where both would fill the card. Default: False
 
     Raises:
         ValueError: If efa is True and the type has no EFA, or its facts leave no room for a primary
@@ -68,7 +71,7 @@ def network_interfaces(
     interfaces = [NetworkInterface(index, 0, "efa-only") for index in carrying - {0}]
     if 0 not in carrying:
         interfaces += [primary]
-    elif cards[0].has_room_for(_PRIMARY_WITH_EFA_BESIDE_IT):
+    elif cards[0].has_room_for(_PRIMARY_WITH_EFA_BESIDE_IT + free_interface):
         interfaces += [primary, NetworkInterface(0, 1, "efa-only")]
     else:
         interfaces += [_primary_that_is_efa_too(info, cards[0])]

@@ -40,6 +40,11 @@ class PublicImage:
     has_lustre_client: bool = True
 
 
+# The image that Batch takes for GPUs, of its own account; not for Arm, nor for the families p3 and g3.
+# https://docs.aws.amazon.com/batch/latest/APIReference/API_Ec2Configuration.html
+_BATCH_PARAMETER = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
+
+
 def pcs_image(architecture: str) -> PublicImage:
     """Return AWS's image for nodes of AWS PCS.
 
@@ -61,9 +66,13 @@ def public_image(
     """
     if orchestrator is OrchestratorKind.SLURM:
         return None if info.has_neuron_devices else pcs_image(info.architectures[-1])
+    if orchestrator is OrchestratorKind.BATCH and (info.has_neuron_devices or info.architectures[-1] != "x86_64"):
+        return None
     if info.has_neuron_devices:
         return _neuron_image(info)
     open_driver = all(gpu.name not in _GPUS_WITHOUT_OPEN_DRIVER and gpu.fraction == 1 for gpu in info.accelerators)
+    if info.has_nvidia_gpus and open_driver and orchestrator is OrchestratorKind.BATCH:
+        return PublicImage(parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", has_lustre_client=False)
     if info.has_nvidia_gpus and open_driver:
         return PublicImage(
             parameter_name=_NVIDIA_PARAMETER.format(architecture=info.architectures[-1]),

@@ -89,4 +89,7 @@ BATCH = LaunchTemplateDialect(
     instance_profile=False,
     placement_group=False,
     user_data=UserDataForm.MULTIPART,
+    # Batch names the image, but for the user's own.
+    image=False,
+    root_device_name="/dev/xvda",
 )

@@ -42,7 +42,14 @@ def launch_layouts(
     for info in infos:
         efa = wants_efa(group, info)
         layout = LaunchLayout(
-            interfaces=network_interfaces(info, efa=efa, layout=group.interface_layout),
+            interfaces=network_interfaces(
+                info,
+                efa=efa,
+                layout=group.interface_layout,
+                # The container of a multi-node job gets a network interface of its own on its node:
+                # https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
+                free_interface=orchestrator is OrchestratorKind.BATCH,
+            ),
             efa=efa,
             image=public_image(info, orchestrator) if group.machine_image is None else None,
         )

@@ -136,8 +136,12 @@ LEGALITY: Mapping[OrchestratorKind, Mapping[Choice, Cell]] = {
         **_TAKES_ALL,
         Choice.RESERVATION: _inferred("launch template", _BATCH_TEMPLATES),
         Choice.FROM_RESERVATION: _inferred("launch template", _BATCH_TEMPLATES),
-        Choice.CAPACITY_BLOCK: _takes("launch template", _BATCH_TEMPLATES),
-        Choice.PRIORITIZED: _inferred("launch template", _BATCH_TEMPLATES),
+        # The page says that Batch ignores market options; AWS's own example for P6 sets them:
+        # https://github.com/aws-samples/awsome-distributed-training/tree/main/1.architectures/3.aws-batch
+        Choice.CAPACITY_BLOCK: _inferred("launch template", _BATCH_TEMPLATES),
+        Choice.PRIORITIZED: _refuses(
+            _IN_TURN.format(scheduler="a queue"), _BATCH_RESOURCES, "no: groups in a queue's order"
+        ),
         Choice.SPOT: _refuses("runs no multi-node jobs on Spot Instances; use {on_demand}", _MULTI_NODE),
         Choice.SPOT_FLEET: _refuses("runs no multi-node jobs on Spot Instances; use {on_demand}", _MULTI_NODE),
         Choice.CLUSTER_PLACEMENT: _takes("compute environment", _MULTI_NODE),

@@ -1,0 +1,63 @@
+"""A training cluster whose jobs run on AWS Batch."""
+
+from typing import Unpack
+
+from aws_cdk import aws_batch as batch_
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
+from cdk_training_cluster.orchestrators.batch.settings import BatchSettings
+from cdk_training_cluster.training_cluster import TrainingCluster
+from cdk_training_cluster.validation.kinds import checked
+
+
+class BatchTrainingQueue(TrainingCluster):
+    """Make a training cluster whose jobs run on AWS Batch: multi-node parallel jobs from zero nodes and back.
+
+    It takes the arguments of `TrainingCluster` and makes what that makes, but for Auto Scaling groups: each node
+    group is a compute environment of Batch, in the job queues that `batch` names. Batch launches the nodes that a job
+    needs, and terminates them when none needs them; stopping a group keeps Batch from launching any. A job that can
+    never start ends, and its status says why.
+
+    Resources: `AWS::Batch::ComputeEnvironment` for each node group, `AWS::Batch::JobQueue` for each queue,
+    `AWS::Batch::SchedulingPolicy` for each queue with shares, `AWS::Batch::JobDefinition` for each job, a role for
+    the jobs' containers, a log group, and those of `TrainingCluster`.
+
+    Attributes:
+        queues: The job queues, by name.
+        job_definitions: The job definitions, by name.
+        job_role: The role of the jobs' containers: what jobs need of AWS is granted to it.
+        log_group: Where the jobs' output goes.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
+    """
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        batch: BatchSettings | None = None,
+        **arguments: Unpack[TrainingClusterArguments],
+    ) -> None:
+        """Make the cluster.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            batch: How Batch runs jobs. Default: - one queue of all node groups, and no job definitions.
+            **arguments: As `TrainingCluster` takes them.
+
+        Raises:
+            ValueError: A setting is wrong, or Batch cannot have the node groups; every reason, a line each.
+        """
+        engine = BatchOrchestrator(batch or BatchSettings())
+        super().__init__(scope, id, _orchestrator=engine, **arguments)
+        self.queues: dict[str, batch_.CfnJobQueue] = engine.queues
+        self.job_definitions: dict[str, batch_.CfnJobDefinition] = engine.job_definitions
+        self.job_role: iam.Role = engine.job_role
+        self.log_group: logs.LogGroup = engine.log_group
