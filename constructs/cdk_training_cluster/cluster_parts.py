@@ -26,6 +26,7 @@ from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.node_role import allow_run_command
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints, TrainingFileSystem
 from cdk_training_cluster.storage.dashboard import file_system_row
 from cluster_contract.checkpoints import place_parameter
@@ -239,6 +240,7 @@ def describe_parts(cluster: "TrainingCluster") -> ssm.StringParameter:
     Args:
         cluster: The cluster.
     """
+    kind = cluster.orchestrator.kind
     description = ClusterDescription(
         functions={
             kind_of(each.spec.package): FunctionDescription(
@@ -250,6 +252,8 @@ def describe_parts(cluster: "TrainingCluster") -> ssm.StringParameter:
         state_table=cluster.state.table_name,
         resume_document=cluster.resume_document.document.ref,
         dashboard="" if cluster.dashboard is None else cluster.dashboard.dashboard_name,
+        orchestrator="" if kind is OrchestratorKind.NONE else kind.value,
+        access={output.name: output.value for output in cluster.orchestrator.outputs(cluster)},
     )
     return ssm.StringParameter(
         cluster,

@@ -5,7 +5,7 @@ It holds what its users would have to look for; what AWS answers of the parts th
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_contract.codec import Open, encode, read
 
@@ -40,6 +40,8 @@ class ClusterDescription(Open):
         state_table: The name of the table that keeps their state.
         resume_document: The name of the runbook that starts node groups.
         dashboard: The name of its CloudWatch dashboard. Default: - empty: it has none.
+        orchestrator: What runs jobs, as people call it. Default: - empty: nothing does.
+        access: How to reach it: values by the names of the stack's outputs. Default: - none.
     """
 
     functions: Mapping[str, FunctionDescription]
@@ -47,6 +49,8 @@ class ClusterDescription(Open):
     state_table: str
     resume_document: str
     dashboard: str = ""
+    orchestrator: str = ""
+    access: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> "ClusterDescription":

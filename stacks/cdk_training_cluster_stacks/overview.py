@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
@@ -32,31 +33,33 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     with built_stacks(cluster, synthesize=True) as (app, stack):
         fleets = stack.training_cluster.node_groups
         warnings = [*sorted(set(_warnings(app))), *past_ends(cluster, now)]
+        prices = [*_prices(cluster.region, stack.training_cluster)]
     console = terminal()
     print_paragraph(console, f"{cluster.name} in {cluster.availability_zone}", style="bold")
-    _print_lines(console, _prices(cluster.region, fleets))
+    _print_lines(console, prices)
     print_table(console, _node_groups(fleets))
-    _print_lines(console, (*_guardrails(stack.training_cluster), *_storage(cluster)))
+    _print_lines(console, (*_jobs(stack.training_cluster), *_guardrails(stack.training_cluster), *_storage(cluster)))
     for warning in warnings:
         print_paragraph(console, f"warning: {warning}", style="yellow")
 
 
-def _prices(region: str, fleets: Sequence[NodeFleet]) -> Iterator[str]:
+def _prices(region: str, cluster: TrainingCluster) -> Iterator[str]:
     """Say what the nodes cost an hour: of several types the dearest, and what is not known is no part of the sum."""
-    book = committed_prices()
-    known = {fleet: _dearest(fleet, region, book) for fleet in fleets}
+    book, fleets, listed = committed_prices(), cluster.node_groups, cluster.orchestrator.price_name
+    names = {fleet: [listed(info.name) for info in fleet.instance_types] for fleet in fleets}
+    known = {fleet: _dearest(names[fleet], region, book) for fleet in fleets}
     sums = [fleet.node_group.count * price for fleet, price in known.items() if price is not None]
     unknown = [fleet.node_group.name for fleet, price in known.items() if price is None]
     total = f"${sum(sums):,.2f} an hour" if sums else "unknown"
     rest = f" and the nodes of {' and '.join(unknown)}, whose price is not known" if sums and unknown else ""
     yield f"Price at On-Demand list prices while all nodes run: {total}{rest}"
     for fleet in fleets:
-        each = "; ".join(_price(info.name, region, book) for info in fleet.instance_types)
+        each = "; ".join(_price(name, region, book) for name in names[fleet])
         yield f"  {fleet.node_group.name}: {fleet.node_group.count} x {each}"
 
 
-def _dearest(fleet: NodeFleet, region: str, book: PriceBook) -> Decimal | None:
-    prices = [book.on_demand.nearest(info.name, region) for info in fleet.instance_types]
+def _dearest(names: Sequence[str], region: str, book: PriceBook) -> Decimal | None:
+    prices = [book.on_demand.nearest(name, region) for name in names]
     known = [price.usd for price in prices if price is not None]
     return max(known) if len(known) == len(prices) else None
 
@@ -114,6 +117,12 @@ def _bought(group: NodeGroup) -> str:
 def _placement(fleet: NodeFleet) -> str:
     made = fleet.placement_group is not None
     return fleet.node_group.chosen_placement.value if made else fleet.placement_group_name or "none"
+
+
+def _jobs(cluster: TrainingCluster) -> Iterator[str]:
+    if cluster.orchestrator.kind is not OrchestratorKind.NONE:
+        yield f"Jobs run on {cluster.orchestrator.kind.value}"
+        yield from (f"  {line}" for line in cluster.orchestrator.describe(cluster))
 
 
 def _guardrails(cluster: TrainingCluster) -> Iterator[str]:

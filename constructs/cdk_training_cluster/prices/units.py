@@ -139,5 +139,8 @@ UNITS = {
         for size in ("small", "medium", "large")
     },
     "aws-pcs-node": Unit(unit="hour", what="node management of AWS PCS"),
+    "aws-pcs-login-node": Unit(unit="hour", what="login node of Slurm"),
+    "hyperpod-controller": Unit(unit="hour", what="controller node of Slurm on HyperPod"),
+    "hyperpod-login": Unit(unit="hour", what="login node of Slurm on HyperPod"),
 }
 """Each item by its name in the price book and in `training-cluster plan --price`."""

@@ -40,6 +40,9 @@ def init(
         _text("WAY", "on_demand, spot, reservation, from_reservation or capacity_block. Default: on_demand."),
     ] = None,
     capacity_id: Annotated[str | None, _text("ID", "The reservation's or block's id.")] = None,
+    orchestrator: Annotated[
+        str | None, _text("ENGINE", "What runs jobs: none, slurm, eks, hyperpod or batch. Default: none.")
+    ] = None,
     dataset: Annotated[
         str | None, _text("SIZE", "The training data, such as 40TiB. Default: no file system.")
     ] = None,
@@ -68,6 +71,7 @@ def init(
         zone=availability_zone,
         buy=buy,
         capacity_id=capacity_id,
+        orchestrator=orchestrator,
         dataset=dataset,
         bucket=bucket,
         budget=budget,

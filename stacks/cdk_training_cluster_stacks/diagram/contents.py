@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, TrainingCluster
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, ClusterSpend, WeeklyCostReport
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.diagram.boxes import Box, Color
@@ -42,6 +43,7 @@ def contents(cluster: ClusterFile) -> list[Box]:
                 columns=1,
                 color=Color.NETWORK,
             ),
+            *_jobs(made),
             Box(title="Storage in S3 and state", inner=[*_stores(resources)], columns=4, color=Color.STORAGE),
             Box(
                 title="Guardrails",
@@ -58,7 +60,8 @@ def _of(resources: Resources, kind: str) -> dict[str, Mapping[str, Any]]:
 
 def _network(cluster: ClusterFile, made: TrainingCluster, resources: Resources) -> Box:
     subnets = _of(resources, "AWS::EC2::Subnet")
-    groups = [_node_group(fleet) for fleet in made.node_groups]
+    kind = made.orchestrator.kind
+    groups = [_node_group(fleet, kind) for fleet in made.node_groups]
     nodes = Box(title="Node groups", inner=groups, columns=4, color=Color.NETWORK)
     if not subnets:
         existing = cluster.network
@@ -105,13 +108,23 @@ def _inside(made: TrainingCluster, resources: Resources) -> Iterator[Box]:
     yield from _file_system(made, resources)
 
 
-def _node_group(fleet: NodeFleet) -> Box:
+def _jobs(made: TrainingCluster) -> Iterator[Box]:
+    orchestrator = made.orchestrator
+    if orchestrator.kind is not OrchestratorKind.NONE:
+        lines = [*orchestrator.describe(made), *(f"output {each.name}" for each in orchestrator.outputs(made))]
+        engine = Box(title=orchestrator.kind.value, lines=lines, color=Color.NODES)
+        yield Box(title="Jobs", inner=[engine], columns=1, color=Color.NODES)
+
+
+def _node_group(fleet: NodeFleet, kind: OrchestratorKind) -> Box:
     group, info = fleet.node_group, fleet.instance_type
     interfaces = len(fleet.network_interfaces)
     types = " or ".join(each.name for each in fleet.instance_types)
     placement = group.chosen_placement.value if fleet.placement_group_name else "none"
     pool = [] if group.warm_pool is None else [f"Warm pool of {group.warm_pool.size} stopped nodes"]
     owner = "Spot Fleet" if fleet.spot_fleet_id else "Auto Scaling group"
+    if kind is not OrchestratorKind.NONE:
+        owner = kind.value
     return Box(
         title=f"{group.name}: {group.count} x {types}",
         lines=[

@@ -12,9 +12,11 @@ from typing import TypeVar
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.guardrails import place_problems
+from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import fields, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES, NONE, OrchestratorSettings
 from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, whole
 from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
 from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
@@ -45,6 +47,7 @@ class Given:
         zone: The Availability Zone.
         buy: How nodes are bought.
         capacity_id: The id of a reservation or block.
+        orchestrator: What runs jobs.
         dataset: How much training data there is.
         bucket: The bucket that has it.
         budget: What may be spent in a month, in USD.
@@ -61,6 +64,7 @@ class Given:
     zone: str | None = None
     buy: str | None = None
     capacity_id: str | None = None
+    orchestrator: str | None = None
     dataset: str | None = None
     bucket: str | None = None
     budget: str | None = None
@@ -128,7 +132,10 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
     text = cluster_text(wanted)
     _check(text)
     place.write_text(text, encoding="utf-8")
-    price = "unknown" if chosen.usd is None else f"${usd(chosen.usd)} an hour on demand ({chosen.price_region})"
+    made = OrchestratorSettings.named(wanted.orchestrator).to_orchestrator()
+    is_ec2 = made is None or made.price_name(wanted.instance_type) == wanted.instance_type
+    known = f"${usd(chosen.usd)} an hour on demand ({chosen.price_region})" if chosen.usd is not None else "unknown"
+    price = known if is_ec2 else "unknown"
     files = file_system_for(wanted)
     month = "unknown" if files is None or files.usd_a_month is None else f"${usd(files.usd_a_month)} a month"
     stored = "" if files is None else f"File system: {files.name}, {files.capacity_gib:,} GiB; price {month}\n"
@@ -171,7 +178,12 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
     chosen = _type(questions, given, zones, region, book)
     hours = questions.answer("--hours", given.hours, "For how many hours does it train?", _positive, default="336")
     zone = _zone(questions, given, region, zones.of([chosen.info.name], region).get(chosen.info.name))
-    way, capacity_id = _way(questions, given, ways_to_buy(chosen, hours, region, book), hours)
+    engines = ", ".join((NONE, *ENGINES[:-1]))
+    orchestrator = questions.answer(
+        "--orchestrator", given.orchestrator, f"What runs jobs? ({engines} or {ENGINES[-1]})", _engine, default=NONE
+    )
+    ways = [each for each in ways_to_buy(chosen, hours, region, book) if _is_taken(orchestrator, each)]
+    way, capacity_id = _way(questions, given, ways, hours)
     dataset = questions.answer(
         "--dataset", given.dataset, "How much training data, such as 4TiB? (empty: none)", _size, default=""
     )
@@ -199,6 +211,7 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
         count=chosen.nodes,
         buy=way,
         capacity_id=capacity_id,
+        orchestrator=orchestrator,
         dataset_gib=1 if dataset is None and bucket is not None else dataset,
         bucket=bucket,
         budget_usd=budget,
@@ -306,6 +319,19 @@ def _one_of(option: str, text: str, names: Mapping[str, _Choice]) -> _Choice:
         allowed = [each for each in names if not each.isdecimal()]
         raise ValueError(f"{option} must be {', '.join(allowed[:-1])} or {allowed[-1]}, got {text!r}")
     return found
+
+
+def _engine(option: str, text: str) -> str:
+    word = text.strip()
+    if word not in (NONE, *ENGINES):
+        raise ValueError(f"{option} must be {', '.join((NONE, *ENGINES[:-1]))} or {ENGINES[-1]}, got {text!r}")
+    return word
+
+
+def _is_taken(orchestrator: str, way: Way) -> bool:
+    """Tell whether an engine takes a way to buy; of an engine with its default settings."""
+    made = OrchestratorSettings.named(orchestrator).to_orchestrator()
+    return made is None or not LEGALITY[made.kind][Choice(f"Capacity.{way.name}()")].instead
 
 
 def _positive(option: str, text: str) -> Decimal:

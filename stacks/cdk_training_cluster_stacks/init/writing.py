@@ -11,6 +11,7 @@ from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.storage.choosing import StorageOption, choose_storage
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.model import (
@@ -20,6 +21,7 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     FileSystemSettings,
 )
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorSettings
 from cdk_training_cluster_stacks.cluster_file.schema import texts_of
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.init.offers import accelerators
@@ -45,6 +47,7 @@ class Wanted:
         count: How many nodes there are.
         buy: How they are bought, as the cluster file calls it.
         capacity_id: The id of the reservation or block, where that takes one.
+        orchestrator: What runs jobs.
         dataset_gib: How much training data there is, in GiB. None: there is no file system.
         bucket: The bucket that has it. None: the foundation makes one.
         budget_usd: What may be spent in a month. None: nothing watches it.
@@ -58,6 +61,7 @@ class Wanted:
     count: int
     buy: str = "on_demand"
     capacity_id: str | None = None
+    orchestrator: str = NONE
     dataset_gib: int | None = None
     bucket: str | None = None
     budget_usd: int | None = None
@@ -108,6 +112,7 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
     ask = f"aws ec2 describe-instance-type-offerings --region {wanted.region} --location-type availability-zone"
     hints = ("Which zones of the region have the type:", f"  {ask} \\", f"    {offered}")
     yield Entry(name="availability_zone", value=wanted.zone, hints=hints)
+    yield Entry(name="orchestrator", value=wanted.orchestrator)
     yield Entry(name="node_groups", value=Part(model=NodeGroupSettings, entries=_nodes(wanted), in_a_list=True))
     files = file_system_for(wanted)
     if files is None:
@@ -120,7 +125,8 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
 
 def _nodes(wanted: Wanted) -> tuple[Entry, ...]:
     info = instance_type_info(wanted.instance_type)
-    image = public_image(info)
+    engine = OrchestratorSettings.named(wanted.orchestrator).to_orchestrator()
+    image = public_image(info, OrchestratorKind.NONE if engine is None else engine.kind)
     ask = f"aws ssm get-parameter --region {wanted.region} --query Parameter.Value --output text --name"
     pin = () if image is None else ("The id of today's:", f"  {ask} \\", f"    {image.parameter_name}")
     capacity: Any = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed
 from cdk_training_cluster_stacks.preflight.needs import Needs
 from cdk_training_cluster_stacks.preflight.quotas import Quota
@@ -41,14 +42,21 @@ def linked_roles(needs: Needs) -> Iterator[LinkedRole]:
     Args:
         needs: What the cluster needs.
     """
+    yield from (
+        LinkedRole(name=name, service=service, made=made)
+        for kind, (name, service, made) in _ROLES_OF_ENGINES.items()
+        if kind in needs.nodes
+    )
     fleets = any(group.capacity.owned_by_spot_fleet for group in needs.groups)
-    if not all(group.capacity.owned_by_spot_fleet for group in needs.groups):
+    if _uses_auto_scaling(needs):
         # A key's policy names the role, and KMS takes no principal that does not exist.
         by_hand = needs.cluster.encryption_key is not None
         made = "" if by_hand else "the first Auto Scaling group"
         yield LinkedRole(name="AWSServiceRoleForAutoScaling", service="autoscaling.amazonaws.com", made=made)
     if any(group.capacity.uses_spot for group in needs.groups):
-        made = "" if fleets else "Auto Scaling's first Spot Instance"
+        # Of AWS PCS no document says that it makes the role, which of EC2 only the console does.
+        by_hand = fleets or needs.orchestrator is OrchestratorKind.SLURM
+        made = "" if by_hand else "Auto Scaling's first Spot Instance"
         yield LinkedRole(name="AWSServiceRoleForEC2Spot", service="spot.amazonaws.com", made=made)
     if fleets:
         yield LinkedRole(name="AWSServiceRoleForEC2SpotFleet", service="spotfleet.amazonaws.com")
@@ -56,6 +64,41 @@ def linked_roles(needs: Needs) -> Iterator[LinkedRole]:
     if files is not None and files.existing is None:
         made = "the first file system"
         yield LinkedRole(name="AWSServiceRoleForAmazonFSx", service="fsx.amazonaws.com", made=made)
+
+
+_ROLES_OF_ENGINES: Mapping[str, tuple[str, str, str]] = {
+    # https://docs.aws.amazon.com/pcs/latest/userguide/service-linked-roles.html
+    "AWS::PCS::Cluster": ("AWSServiceRoleForPCS", "pcs.amazonaws.com", "the first cluster of AWS PCS"),
+    # https://docs.aws.amazon.com/eks/latest/userguide/using-service-linked-roles-eks.html
+    "AWS::EKS::Cluster": ("AWSServiceRoleForAmazonEKS", "eks.amazonaws.com", "the first EKS cluster"),
+    # https://docs.aws.amazon.com/eks/latest/userguide/using-service-linked-roles-eks-nodegroups.html
+    "AWS::EKS::Nodegroup": (
+        "AWSServiceRoleForAmazonEKSNodegroup",
+        "eks-nodegroup.amazonaws.com",
+        "the first managed node group",
+    ),
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/security-iam-awsmanpol-AmazonSageMakerHyperPodServiceRolePolicy.html
+    "AWS::SageMaker::Cluster": (
+        "AWSServiceRoleForSageMakerHyperPod",
+        "hyperpod.sagemaker.amazonaws.com",
+        "the first HyperPod cluster",
+    ),
+    # https://docs.aws.amazon.com/batch/latest/userguide/using-service-linked-roles.html
+    "AWS::Batch::ComputeEnvironment": (
+        "AWSServiceRoleForBatch",
+        "batch.amazonaws.com",
+        "the first compute environment",
+    ),
+}
+"""The service-linked role of each engine, by the type of the resource that uses it: its name, service, and maker."""
+
+
+def _uses_auto_scaling(needs: Needs) -> bool:
+    own = needs.orchestrator is OrchestratorKind.NONE and not all(
+        group.capacity.owned_by_spot_fleet for group in needs.groups
+    )
+    # An EKS node group is run by an Auto Scaling group of EKS's.
+    return own or needs.orchestrator is OrchestratorKind.EKS
 
 
 def judge_role(role: LinkedRole, exists: bool) -> Verdict:

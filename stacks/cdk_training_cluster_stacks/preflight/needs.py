@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet
 from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.node_group import LATEST
@@ -49,6 +50,7 @@ class Needs:
         foundation: How many resources of each CloudFormation type its foundation stack has.
         nodes: How many resources of each CloudFormation type its cluster stack has.
         reserved_functions: How many of its functions reserve concurrent executions, each one.
+        orchestrator: The engine that launches the nodes.
     """
 
     file: str
@@ -57,6 +59,7 @@ class Needs:
     foundation: Mapping[str, int] = field(default_factory=dict)
     nodes: Mapping[str, int] = field(default_factory=dict)
     reserved_functions: int = 0
+    orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
     @property
     def region(self) -> str:
@@ -95,17 +98,21 @@ def needs_of(file: str, cluster: ClusterFile) -> Needs:
         return Needs(
             file=file,
             cluster=cluster,
-            groups=tuple(_group(cluster, fleet) for fleet in stack.training_cluster.node_groups),
+            groups=tuple(
+                _group(cluster, fleet, stack.training_cluster.orchestrator.kind)
+                for fleet in stack.training_cluster.node_groups
+            ),
             foundation=made[cluster.foundation_stack_name],
             nodes=made[cluster.cluster_stack_name],
+            orchestrator=stack.training_cluster.orchestrator.kind,
             reserved_functions=sum(each.reserved_concurrent_executions is not None for each in functions),
         )
 
 
-def _group(cluster: ClusterFile, fleet: NodeFleet) -> GroupNeed:
+def _group(cluster: ClusterFile, fleet: NodeFleet, orchestrator: OrchestratorKind) -> GroupNeed:
     group, infos = fleet.node_group, tuple(fleet.instance_types)
     (image,) = (each.image for each in cluster.node_groups if each.name == group.name)
-    public = public_image(infos[0])
+    public = public_image(infos[0], orchestrator)
     return GroupNeed(
         name=group.name,
         infos=infos,

@@ -301,7 +301,9 @@ def quota_checks(needs: Needs) -> Iterator[Check]:
     Args:
         needs: What the cluster needs.
     """
-    demands, without = vcpu_demands(needs.groups)
+    yield from _engine_checks(needs)
+    # SageMaker's instances count against quotas of its own.
+    demands, without = vcpu_demands(() if needs.orchestrator.is_hyperpod else needs.groups)
     name = needs.cluster.name
     for quota, demand in demands.items():
         yield _check(quota, demand, needs.region, partial(_used_of, quota, name))
@@ -316,6 +318,38 @@ def quota_checks(needs: Needs) -> Iterator[Check]:
         if count:
             ask = partial(_unless_made, needs.cluster.foundation_stack_name, used, count)
             yield _check(quota, Demand(least=count, most=count), needs.region, ask)
+
+
+# https://docs.aws.amazon.com/general/latest/gr/eks.html
+_EKS_CLUSTERS = Quota(service="eks", code="L-1194D53C", name="Clusters", unit="of them")
+
+
+def _engine_checks(needs: Needs) -> Iterator[Check]:
+    """Yield the checks of what the engine that runs jobs needs; AWS documents not every quota's code."""
+    count = needs.nodes.get("AWS::EKS::Cluster", 0)
+    if count:
+        used = partial(_unless_made, needs.cluster.cluster_stack_name, _eks_clusters, count)
+        yield _check(_EKS_CLUSTERS, Demand(least=count, most=count), needs.region, used)
+    if needs.orchestrator.is_hyperpod:
+        for group in needs.groups:
+            for name in group.instance_types:
+                yield Check(
+                    name=f"quota of ml.{name} for cluster usage",
+                    ask=lambda _: None,
+                    judge=partial(_hyperpod_quota, name, group.count),
+                )
+
+
+def _hyperpod_quota(instance_type: str, count: int, _: object) -> Verdict:
+    return unknown(
+        f"the cluster takes {count} x ml.{instance_type}, and no document of AWS names the quota's code",
+        f"look for ml.{instance_type} for cluster usage in the Service Quotas console under Amazon SageMaker",
+    )
+
+
+def _eks_clusters(aws: Aws) -> float:
+    # https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
+    return sum(1 for _ in aws.client("eks").get_paginator("list_clusters").paginate().search("clusters[]"))
 
 
 def _check(quota: Quota, demand: Demand, region: str, used: Callable[[Aws], float]) -> Check:

@@ -8,6 +8,7 @@ from typing import Any
 from cdk_training_cluster_stacks.looking.deployed import Deployed
 from cdk_training_cluster_stacks.status.alarms import Alarms
 from cdk_training_cluster_stacks.status.checkpoints import Checkpoints
+from cdk_training_cluster_stacks.status.engine import Engine
 from cdk_training_cluster_stacks.status.groups import NodeGroups
 from cdk_training_cluster_stacks.status.hydration import Hydration
 from cdk_training_cluster_stacks.status.idle import IdleClock
@@ -17,6 +18,7 @@ from cdk_training_cluster_stacks.status.spend import SpendSoFar
 
 PARTS: Sequence[Part[Any]] = (
     Alarms(),
+    Engine(),
     NodeGroups(),
     Nodes(),
     IdleClock(),

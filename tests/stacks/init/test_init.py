@@ -133,7 +133,22 @@ def _answering(*answers: str) -> tuple[list[str], Any]:
 def test_a_terminal_is_asked_for_needs_first_and_asked_again_after_a_mistake(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = ["many", "16", "80", "2", "", "100", "us-east-1c", "spot", "1 TiB", "", "", "a@example.com", ""]
+    answers = [
+        "many",
+        "16",
+        "80",
+        "2",
+        "",
+        "100",
+        "us-east-1c",
+        "slurm",
+        "spot",
+        "1 TiB",
+        "",
+        "",
+        "a@example.com",
+        "",
+    ]
     asked, ask = _answering(*answers)
     file = tmp_path / "llama.yaml"
     run(file, Given(), zones=_OFFLINE, ask=ask)
@@ -148,6 +163,7 @@ def test_a_terminal_is_asked_for_needs_first_and_asked_again_after_a_mistake(
     assert "USD an hour" in said.out and "Ways to buy" in said.out  # noqa: PT018 - the two tables
     (group,) = cluster.node_groups
     assert (cluster.name, cluster.availability_zone, group.capacity.call) == ("llama", "us-east-1c", "spot")
+    assert cluster.orchestrator.slurm is not None
     assert cluster.file_system is not None
 
 

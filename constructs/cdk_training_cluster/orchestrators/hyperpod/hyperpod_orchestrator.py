@@ -4,7 +4,8 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import aws_iam as iam
@@ -180,6 +181,18 @@ class HyperPodOrchestrator(Orchestrator):
                 ),
             )
 
+    def price_name(self, instance_type: str) -> str:
+        """Return the name that SageMaker sells a type under, at a price of its own."""
+        return sagemaker_name(instance_type)
+
+    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
+        """Return that Slurm's own nodes run around the clock."""
+        return {f"hyperpod-{name}": Decimal(1) for name in self._own_types}
+
+    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
+        """Yield Slurm's own nodes."""
+        yield from (f"{name}: 1 x {instance_type}" for name, instance_type in self._own_types.items())
+
     def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:
         """Yield the HyperPod cluster's ARN."""
         yield Output(
@@ -190,18 +203,22 @@ class HyperPodOrchestrator(Orchestrator):
 
     def _slurm_groups(self, cluster: "TrainingCluster") -> Iterator[dict[str, Any]]:
         """Yield Slurm's own instance groups, which run as long as the cluster is there."""
+        for name, instance_type in self._own_types.items():
+            yield {
+                "InstanceGroupName": name,
+                "InstanceType": instance_type,
+                "InstanceCount": 1,
+                "ExecutionRole": cluster.role.role_arn,
+                **self._slurm(cluster.mount, name.capitalize()),
+            }
+
+    @property
+    def _own_types(self) -> Mapping[str, str]:
+        """The types of Slurm's own nodes, by what they are."""
         if self.settings.engine is not HyperPodEngine.SLURM:
-            return
+            return {}
         types = {CONTROLLER: self.settings.controller_type, LOGIN: self.settings.login_type}
-        for name, instance_type in types.items():
-            if instance_type is not None:
-                yield {
-                    "InstanceGroupName": name,
-                    "InstanceType": instance_type,
-                    "InstanceCount": 1,
-                    "ExecutionRole": cluster.role.role_arn,
-                    **self._slurm(cluster.mount, name.capitalize()),
-                }
+        return {name: each for name, each in types.items() if each is not None}
 
     def _slurm(self, mount: Mount | None, node_type: str, **more: Sequence[str]) -> dict[str, Any]:
         """Return what Slurm has to know of an instance group, and the file system that HyperPod mounts for it."""

@@ -231,8 +231,10 @@ class SlurmOrchestrator(Orchestrator):
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
         """Return what AWS PCS bills by the hour whether or not nodes run."""
         size = self.pcs_cluster.size.lower()
-        units = {f"aws-pcs-controller-{size}": Decimal(1)}
-        return {**units, f"aws-pcs-accounting-{size}": Decimal(1)} if self.slurm.accounting else units
+        units = {f"aws-pcs-controller-{size}": Decimal(1), "aws-pcs-login-node": Decimal(self.slurm.login.count)}
+        if self.slurm.accounting:
+            units[f"aws-pcs-accounting-{size}"] = Decimal(1)
+        return {name: count for name, count in units.items() if count}
 
     def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
         """Return that AWS PCS bills the management of each node.

@@ -38,6 +38,15 @@ class OrchestratorSettings(Settings):
     batch: BatchSettings | None = None
     """AWS Batch, with multi-node parallel jobs."""
 
+    @classmethod
+    def named(cls, word: str) -> "OrchestratorSettings":
+        """Return the settings that a word stands for.
+
+        Args:
+            word: An engine, or `NONE`.
+        """
+        return cls.model_validate(_one_engine(word))
+
     @property
     def engine(self) -> EngineSettings | None:
         """The settings of the one engine that is named. None: there is none."""

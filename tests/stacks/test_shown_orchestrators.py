@@ -1,0 +1,92 @@
+"""What the commands say of the engine that runs a cluster's jobs."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.orchestrators import OrchestratorSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES
+from cdk_training_cluster_stacks.diagram.boxes import Box
+from cdk_training_cluster_stacks.diagram.contents import contents
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.lines import compute_lines, orchestrator_lines
+from cdk_training_cluster_stacks.plan.shape import shape_of
+from cdk_training_cluster_stacks.preflight.account import linked_roles
+from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
+from cdk_training_cluster_stacks.preflight.permissions import ACTIONS
+from cdk_training_cluster_stacks.preflight.quotas import quota_checks
+
+_FILE = """\
+name: pod
+availability_zone: us-east-1b
+orchestrator: {}
+file_system: {{}}
+node_groups: [{{name: workers, instance_types: [p5.48xlarge], count: 2, image: latest}}]
+"""
+
+_ROLES = {
+    "slurm": {"pcs.amazonaws.com"},
+    "eks": {"eks.amazonaws.com", "eks-nodegroup.amazonaws.com", "autoscaling.amazonaws.com"},
+    "hyperpod": {"hyperpod.sagemaker.amazonaws.com"},
+    "batch": {"batch.amazonaws.com"},
+}
+
+_ENGINES = [each for each in ENGINES if OrchestratorSettings.named(each).to_orchestrator() is not None]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ClusterFile]:
+    directory = tmp_path_factory.mktemp("files")
+    for engine in _ENGINES:
+        (directory / f"{engine}.yaml").write_text(_FILE.format(engine))
+    return {engine: read_cluster_file(directory / f"{engine}.yaml") for engine in _ENGINES}
+
+
+@pytest.fixture(scope="module")
+def needs(files: Mapping[str, ClusterFile]) -> Mapping[str, Needs]:
+    return {engine: needs_of(engine, file) for engine, file in files.items()}
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+def test_preflight_asks_for_what_the_engine_needs(engine: str, needs: Mapping[str, Needs]) -> None:
+    assert {role.service for role in linked_roles(needs[engine])} - {"fsx.amazonaws.com"} == _ROLES[engine]
+    assert {kind for kind in needs[engine].nodes if kind.split("::")[1] in {"PCS", "EKS", "SageMaker", "Batch"}} <= {
+        *ACTIONS
+    }
+
+
+def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs]) -> None:
+    names = [check.name for check in quota_checks(needs["hyperpod"])]
+    assert "quota of ml.p5.48xlarge for cluster usage" in names
+    assert not any("On-Demand" in name for name in names)
+
+
+def test_a_plan_counts_what_aws_pcs_bills_and_knows_no_price(files: Mapping[str, ClusterFile]) -> None:
+    shape = shape_of(files["slurm"])
+    lines = {line.key: line for line in orchestrator_lines(shape, committed_prices())}
+    assert lines["orchestrator.aws-pcs-node"].what == "2 x node management of AWS PCS"
+    assert lines["orchestrator.aws-pcs-controller-small"].per_hour is None
+    assert "--price aws-pcs-controller-small=USD" in lines["orchestrator.aws-pcs-controller-small"].basis
+
+
+def test_a_plan_takes_no_price_of_ec2_for_hyperpod(files: Mapping[str, ClusterFile]) -> None:
+    shape = shape_of(files["hyperpod"])
+    (line,) = compute_lines(shape.groups, shape.region, committed_prices(), Assumptions())
+    assert line.per_hour is None
+    assert "--price ml.p5.48xlarge=USD" in line.basis
+
+
+def test_a_diagram_shows_the_engine_and_what_launches_nodes(files: Mapping[str, ClusterFile]) -> None:
+    boxes = contents(files["slurm"])
+    (jobs,) = [each for each in boxes if each.title == "Jobs"]
+    (engine,) = jobs.inner
+    assert engine.title == OrchestratorKind.SLURM.value
+    assert "queue main: workers" in engine.lines
+    assert "Run by: AWS PCS" in [*_lines(boxes[0])]
+
+
+def _lines(box: Box) -> list[str]:
+    return [*box.lines, *(line for each in box.inner for line in _lines(each))]
