@@ -25,6 +25,8 @@ from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
+from moto.eks import urls as eks_urls
+from moto.eks.responses import EKSResponse
 from moto.events.models import EventsBackend
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
@@ -49,6 +51,7 @@ from local_aws.services import (
     command_documents,
     dashboards,
     directory_buckets,
+    eks,
     event_invocations,
     events,
     group_members,
@@ -177,6 +180,10 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
             prometheus.describe_workspace_configuration,
         )
     ),
+    *(
+        (EKSResponse, action, "runs no nodes" if hasattr(EKSResponse, action.__name__) else "missing")
+        for action in eks.ACTIONS
+    ),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
@@ -304,6 +311,7 @@ _PATHS: tuple[tuple[dict[str, Any], str, Any], ...] = (
         )
         for path in ("alertmanager/definition", "configuration")
     ),
+    *((eks_urls.url_paths, "{0}/clusters/(?P<name>[^/]+)/" + path + "$", EKSResponse.dispatch) for path in eks.PATHS),
     *(
         (resource_groups_urls.url_paths, "{0}/" + path + "$", ResourceGroupsResponse.dispatch)
         for path in ("group-resources", "ungroup-resources", "list-group-resources")

@@ -5,7 +5,7 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/dlami/index.html
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,32 @@ _ROOT_DEVICES = {
 }
 
 
+# https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
+_EKS = {
+    "AL2023_x86_64_STANDARD": "x86_64/standard",
+    "AL2023_ARM_64_STANDARD": "arm64/standard",
+    "AL2023_x86_64_NVIDIA": "x86_64/nvidia",
+    "AL2023_ARM_64_NVIDIA": "arm64/nvidia",
+    "AL2023_x86_64_NEURON": "x86_64/neuron",
+}
+
+
+def _eks_image(place: str) -> PublicImage:
+    return PublicImage(
+        f"/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{place}/recommended/image_id",
+        place.partition("/")[0],
+        "/dev/xvda",
+        f"EKS-optimized Amazon Linux 2023 ({place})",
+    )
+
+
+EKS_IMAGES: Mapping[str, str] = {name: _eks_image(place).id for name, place in _EKS.items()}
+"""The ids of EKS's images, by the type of image."""
+
+
 def public_images() -> Iterator[PublicImage]:
-    """Yield the Deep Learning and Neuron images."""
+    """Yield the Deep Learning, Neuron and EKS images."""
+    yield from map(_eks_image, _EKS.values())
     for system, device in _ROOT_DEVICES.items():
         for architecture in ("x86_64", "arm64"):
             for flavour in ("base-oss-nvidia-driver-gpu", "base-with-single-cuda"):

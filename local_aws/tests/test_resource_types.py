@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from capacity_templates import POOL, reservation
+from eks_template import eks_template
 from local_aws import LocalAws
 from local_aws.cloudformation import schemas
 from local_aws.cloudformation.resources import HANDLERS
@@ -405,7 +406,7 @@ def _described_metrics(aws: LocalAws) -> tuple[str, bool, int, bool, str]:
 
 def test_no_type_is_carried_out_that_no_test_deploys() -> None:
     alone: Template = {"Resources": {"Role": ROLE}}
-    templates = (NETWORK, NODES, alone, spot_fleet(), warm_nodes(), _everything("first", 1))
+    templates = (NETWORK, NODES, alone, spot_fleet(), warm_nodes(), eks_template(), _everything("first", 1))
     deployed = {resource["Type"] for template in templates for resource in template["Resources"].values()}
     # Custom resources call a function, and are deployed in test_custom_resources.py.
     assert deployed | {"AWS::CloudFormation::CustomResource"} == set(HANDLERS)

@@ -5,6 +5,7 @@ from cdk_training_cluster.functions.assets import FunctionSource, function_sourc
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.owned_group import OwnedGroup
+from cdk_training_cluster.functions.owner_permissions import OwnerPermissions
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -29,6 +30,7 @@ __all__ = [
     "GuardrailArguments",
     "GuardrailSpec",
     "OwnedGroup",
+    "OwnerPermissions",
     "Silence",
     "Watch",
     "function_source",

@@ -1,6 +1,6 @@
 """What a function of one cluster may do: read what it needs, and write on what carries its cluster's tag only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_iam as iam
 
@@ -43,7 +43,14 @@ class ClusterPermissions:
         acknowledge(self._role, "AwsSolutions-IAM5[Resource::*]", reason)
 
     def write(
-        self, actions: Sequence[str], resources: str, *, own_tags_only: bool = False, without_tags: Sequence[str] = ()
+        self,
+        actions: Sequence[str],
+        resources: str,
+        *,
+        own_tags_only: bool = False,
+        without_tags: Sequence[str] = (),
+        tag_suffix: str = "",
+        tagged: Mapping[str, object] | None = None,
     ) -> None:
         """Allow actions on resources that carry the cluster's tag.
 
@@ -52,12 +59,16 @@ class ClusterPermissions:
             resources: What is written on: one of this module's constants.
             own_tags_only: Whether the actions write tags, of which only the function's own may be written.
             without_tags: The keys of tags that no resource has which is written on.
+            tag_suffix: What follows the keys of the function's own tags. Default: - nothing.
+            tagged: The tags that the resources carry. Default: - the cluster's.
         """
         conditions: dict[str, dict[str, object]] = {"StringEquals": dict(self._of_this_cluster)}
+        if tagged is not None:
+            conditions["StringEquals"] = {f"aws:ResourceTag/{key}": value for key, value in tagged.items()}
         if own_tags_only:
             # All of no keys are the function's own, and DeleteTags without a key takes every tag away.
             # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
-            conditions["ForAllValues:StringLike"] = {"aws:TagKeys": [self._own_tags]}
+            conditions["ForAllValues:StringLike"] = {"aws:TagKeys": [f"{self._own_tags}{tag_suffix}"]}
             conditions["Null"] = {"aws:TagKeys": "false"}
         if without_tags:
             absent = {f"aws:ResourceTag/{key}": "true" for key in without_tags}

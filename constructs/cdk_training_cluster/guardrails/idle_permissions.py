@@ -5,14 +5,12 @@ from collections.abc import Collection, Iterator
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.functions import (
-    AUTO_SCALING_GROUPS,
     INSTANCES,
-    SPOT_FLEETS,
     ClusterPermissions,
+    OwnerPermissions,
 )
 from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.nodes import IdlePolicy
-from cluster_contract.owners import OwnerKind
 from cluster_contract.tags import IDLE_NOTE_TAG
 
 # Only services can set these tags, on what they own; they replace a member that is stopped.
@@ -42,9 +40,7 @@ class IdlePermissions:
             policies: All policies that hold for some instance.
         """
         self._cluster_name, self._tag_key = cluster_name, tag_key
-        kinds = {group.owner_kind for group in groups}
-        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
-        self._fleets = OwnerKind.SPOT_FLEET in kinds
+        self._owners = OwnerPermissions(groups)
         self._sessions = any(policy.has_signal("session") and not policy.is_off for policy in policies)
 
     def grant(self, role: iam.Role) -> None:
@@ -52,22 +48,13 @@ class IdlePermissions:
         permissions = ClusterPermissions(
             role, cluster_name=self._cluster_name, tag_key=self._tag_key, own_tags=IDLE_NOTE_TAG
         )
-        permissions.read(list(self._reads()))
+        permissions.read(sorted(set(self._reads())))
         permissions.write(["ec2:StopInstances"], INSTANCES, without_tags=_OWNER_TAGS)
         permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], INSTANCES, own_tags_only=True)
-        if self._fleets:
-            permissions.write(["ec2:CreateTags", "ec2:DeleteTags"], SPOT_FLEETS, own_tags_only=True)
-        if self._auto_scaling:
-            permissions.write(
-                ["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"], AUTO_SCALING_GROUPS, own_tags_only=True
-            )
+        self._owners.grant_tags(permissions, untags=True)
 
     def _reads(self) -> Iterator[str]:
-        if self._auto_scaling:
-            yield "autoscaling:DescribeAutoScalingGroups"
-        yield from ("cloudwatch:GetMetricData", "ec2:DescribeInstances")
-        if self._fleets:
-            yield from ("ec2:DescribeSpotFleetInstances", "ec2:DescribeSpotFleetRequests")
-        yield "ec2:DescribeSpotInstanceRequests"
+        yield from self._owners.reads()
+        yield from ("cloudwatch:GetMetricData", "ec2:DescribeInstances", "ec2:DescribeSpotInstanceRequests")
         if self._sessions:
             yield "ssm:DescribeSessions"

@@ -13,7 +13,14 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
-from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions import (
+    ClusterPermissions,
+    Guardrail,
+    GuardrailSpec,
+    OwnerPermissions,
+    Silence,
+    Watch,
+)
 from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.fixed_parts import FixedParts, as_floats
 from cdk_training_cluster.guardrails.spend_group import SpendGroup
@@ -24,7 +31,6 @@ from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.validation.bounds import ClusterName, Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
-from cluster_contract.owners import OwnerKind
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
 from cluster_contract.spend import KIND_DIMENSION, OnExceed, SpendFunctionSettings, SpendKind, SpendMetric, usd_text
 from cluster_contract.state import StatePart
@@ -171,9 +177,7 @@ class ClusterSpend(Guardrail):
         unknown = sorted(set(fixed or {}) - set(SpendKind))
         if unknown:
             raise ValueError(f"fixed takes the kinds {', '.join(SpendKind)}, got {', '.join(unknown)}")
-        kinds = {group.owner_kind for group in groups.values()}
-        self._fleets = OwnerKind.SPOT_FLEET in kinds
-        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
+        self._owners = OwnerPermissions(groups.values())
         self._reserves = any(group.reservations for group in groups.values())
         settings = SpendFunctionSettings(
             cluster=cluster_name,
@@ -291,7 +295,7 @@ class ClusterSpend(Guardrail):
         permissions = ClusterPermissions(
             role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=CLUSTER_TAG
         )
-        permissions.read([*self._reads()])
+        permissions.read(sorted(set(self._reads())))
         # The Price List has no resources, and is not in every region.
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_pricing.html
         of_the_list = {"StringEquals": {"aws:RequestedRegion": PRICE_LIST_REGION}}
@@ -300,13 +304,10 @@ class ClusterSpend(Guardrail):
         )
 
     def _reads(self) -> Iterator[str]:
-        if self._acts and self._auto_scaling:
-            yield "autoscaling:DescribeAutoScalingGroups"
+        yield from self._owners.reads(nodes_only=not self._acts)
         if self._reserves:
             yield "ec2:DescribeCapacityReservations"
         yield from ("ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory")
-        if self._acts and self._fleets:
-            yield from ("ec2:DescribeSpotFleetInstances", "ec2:DescribeSpotFleetRequests")
 
 
 def alarm_count(budget: Budget) -> int:

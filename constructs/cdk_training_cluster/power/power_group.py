@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
+from aws_cdk import aws_iam as iam
+
 from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.functions import OwnedGroup
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet, Schedule
@@ -48,6 +50,7 @@ class PowerGroup(OwnedGroup):
         warm_pool: Whether it has a warm pool: when the group grows, nodes in the pool that an old launch template
             version has launched are terminated, and Auto Scaling launches others. Default: - it has none.
         schedule: When its nodes run. Default: - always, while it is not stopped.
+        role: The role of its nodes, which AWS PCS and HyperPod ask for with each size. Default: - none.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
@@ -63,6 +66,7 @@ class PowerGroup(OwnedGroup):
     terminates_nodes: bool = False
     warm_pool: bool = False
     schedule: Schedule | None = None
+    role: iam.IRole | None = None
 
     @classmethod
     def of(cls, fleet: NodeFleet, policy: IdlePolicy, schedule: Schedule | None = None) -> "PowerGroup":
@@ -89,6 +93,7 @@ class PowerGroup(OwnedGroup):
             # EKS renews the warm pools of its node groups itself.
             warm_pool=group.warm_pool is not None and fleet.owner_settings is None,
             schedule=schedule,
+            role=fleet.role,
         )
 
     @property

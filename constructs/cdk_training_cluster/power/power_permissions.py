@@ -7,11 +7,10 @@ from aws_cdk import aws_iam as iam
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.functions import (
-    AUTO_SCALING_GROUPS,
     INSTANCES,
     RESERVATIONS,
-    SPOT_FLEETS,
     ClusterPermissions,
+    OwnerPermissions,
 )
 from cdk_training_cluster.power.power_group import PowerGroup
 from cluster_contract.owners import OwnerKind
@@ -49,9 +48,12 @@ class PowerPermissions:
             groups: The node groups.
         """
         self._cluster_name = cluster_name
-        kinds = {group.owner_kind for group in groups}
-        self._auto_scaling = OwnerKind.AUTO_SCALING_GROUP in kinds
-        self._fleets = OwnerKind.SPOT_FLEET in kinds
+        # Auto Scaling groups that no node group has any longer are found by the cluster's tag.
+        self._owners = OwnerPermissions(groups, also=[OwnerKind.AUTO_SCALING_GROUP])
+        self._roles = {
+            kind: [group.role for group in groups if group.owner_kind is kind and group.role is not None]
+            for kind in OwnerKind
+        }
         self._reservations = any(
             group.capacity_block
             or group.capacity_blocks
@@ -60,7 +62,7 @@ class PowerPermissions:
             for group in groups
         )
         self._releases = any(group.released for group in groups)
-        self._terminates = any(group.terminates_nodes for group in groups)
+        self._terminates = {group.owner_kind for group in groups if group.terminates_nodes}
         self._warm_pools = any(group.warm_pool for group in groups)
 
     def grant(self, role: iam.Role) -> None:
@@ -68,32 +70,18 @@ class PowerPermissions:
         permissions = ClusterPermissions(
             role, cluster_name=self._cluster_name, tag_key=CLUSTER_TAG, own_tags=POWER_TAG
         )
-        permissions.read(list(self._reads()))
-        if self._auto_scaling:
-            terminating = ["autoscaling:TerminateInstanceInAutoScalingGroup"] if self._terminates else []
-            permissions.write(
-                ["autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity", *terminating], AUTO_SCALING_GROUPS
-            )
-            permissions.write(["autoscaling:CreateOrUpdateTags"], AUTO_SCALING_GROUPS, own_tags_only=True)
-        if self._fleets:
-            permissions.write(["ec2:ModifySpotFleetRequest"], SPOT_FLEETS)
-            permissions.write(["ec2:CreateTags"], SPOT_FLEETS, own_tags_only=True)
+        permissions.read(sorted(set(self._reads())))
+        self._owners.grant_sizes(permissions, terminates=self._terminates)
+        self._owners.grant_roles(role, self._roles)
+        self._owners.grant_tags(permissions)
         if self._warm_pools:
             permissions.write(["ec2:TerminateInstances"], INSTANCES)
         if self._releases:
             permissions.write(["ec2:ModifyCapacityReservation"], RESERVATIONS)
 
     def _reads(self) -> Iterator[str]:
-        yield "autoscaling:DescribeAutoScalingGroups"
-        if self._auto_scaling:
-            yield "autoscaling:DescribeScalingActivities"
+        yield from self._owners.reads(history=True)
         if self._warm_pools:
             yield "autoscaling:DescribeWarmPool"
-        if self._fleets:
-            yield from (
-                "ec2:DescribeSpotFleetInstances",
-                "ec2:DescribeSpotFleetRequestHistory",
-                "ec2:DescribeSpotFleetRequests",
-            )
         if self._reservations:
             yield "ec2:DescribeCapacityReservations"

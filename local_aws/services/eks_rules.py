@@ -1,0 +1,179 @@
+"""What EKS refuses of clusters, node groups and add-ons, with its codes.
+
+Messages are the service's where a public report of one exists, and say the same in plain words elsewhere.
+https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
+https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from local_aws.refusal import Refusal
+
+INVALID, BAD_REQUEST, IN_USE, MISSING = (
+    "InvalidParameterException",
+    "InvalidRequestException",
+    "ResourceInUseException",
+    "ResourceNotFoundException",
+)
+
+# https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, in November 2026
+_VERSIONS = tuple(f"1.{minor}" for minor in range(31, 37))
+# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+_WEIGHED = frozenset({"cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"})
+_TWO_ZONES = 2
+_MIME = ("mime-version:", "content-type: multipart/")
+_GPU_IMAGES = ("NVIDIA", "GPU", "NEURON")
+
+
+def check_cluster(params: Mapping[str, Any], ec2: Any) -> None:
+    """Refuse a cluster.
+
+    Args:
+        params: The request.
+        ec2: EC2's backend, of which the subnets are.
+
+    Raises:
+        Refusal: EKS refuses it.
+    """
+    if params.get("version", _VERSIONS[-1]) not in _VERSIONS:
+        raise Refusal(INVALID, f"unsupported Kubernetes version {params['version']}")
+    network = params["resourcesVpcConfig"]
+    subnets = [ec2.get_subnet(each) for each in network.get("subnetIds") or []]
+    if len({subnet.availability_zone for subnet in subnets}) < _TWO_ZONES:
+        # https://github.com/hashicorp/terraform-provider-aws/issues/9500
+        raise Refusal(INVALID, "Subnets specified must be in at least two different AZs")
+    if len({subnet.vpc_id for subnet in subnets}) > 1:
+        raise Refusal(INVALID, "Subnets specified must belong to the same VPC")
+    public = network.get("endpointPublicAccess", True)
+    if not public and not network.get("endpointPrivateAccess", False):
+        raise Refusal(INVALID, "Private and public endpoint access cannot both be false")
+    if not public and network.get("publicAccessCidrs"):
+        raise Refusal(INVALID, "Public access CIDRs can only be set when public access is enabled")
+    check_scheduler(params.get("kubeSchedulerConfig") or {})
+
+
+def check_scheduler(config: Mapping[str, Any]) -> None:
+    """Refuse a scheduler's configuration.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        Refusal: It weighs a resource that EKS cannot weigh.
+    """
+    strategy = (config.get("nodeResourcesFit") or {}).get("scoringStrategy") or {}
+    for resource in strategy.get("resources") or []:
+        if resource["name"] not in _WEIGHED:
+            raise Refusal(INVALID, f"Resource {resource['name']} is not supported in scoringStrategy.resources")
+
+
+def check_sizes(sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that do not fit into each other.
+
+    Args:
+        sizes: The scaling configuration.
+
+    Raises:
+        Refusal: They do not.
+    """
+    least, most, wanted = sizes["minSize"], sizes["maxSize"], sizes["desiredSize"]
+    if least > wanted:
+        # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/3306
+        raise Refusal(INVALID, f"Minimum capacity {least} can't be greater than desired size {wanted}")
+    if wanted > most:
+        raise Refusal(INVALID, f"desired capacity {wanted} can't be greater than max size {most}")
+
+
+def check_node_group(params: Mapping[str, Any], launch: Mapping[str, Any] | None) -> None:
+    """Refuse a node group.
+
+    Args:
+        params: The request.
+        launch: The data of its launch template. None: it has none.
+
+    Raises:
+        Refusal: EKS refuses it.
+    """
+    for code, message in (*_template_problems(params, launch or {}), *_market_problems(params, launch or {})):
+        raise Refusal(code, message)
+    repair = params.get("nodeRepairConfig") or {}
+    if "maxUnhealthyNodeThresholdCount" in repair and "maxUnhealthyNodeThresholdPercentage" in repair:
+        raise Refusal(INVALID, "Only one of maxUnhealthyNodeThresholdCount and Percentage can be specified")
+    for override in repair.get("nodeRepairConfigOverrides") or []:
+        if len(override) < len(
+            ("nodeMonitoringCondition", "nodeUnhealthyReason", "minRepairWaitTimeMins", "repairAction")
+        ):
+            raise Refusal(INVALID, "All values must be specified in nodeRepairConfigOverrides")
+
+
+def _template_problems(params: Mapping[str, Any], launch: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if launch.get("IamInstanceProfile"):
+        # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2007
+        yield (
+            INVALID,
+            "Launch template should not specify an instance profile. The noderole in your request will be used to "
+            "construct an instance profile.",
+        )
+    if launch.get("InstanceInitiatedShutdownBehavior") or launch.get("HibernationOptions"):
+        yield INVALID, "Launch template should not specify shutdown or hibernation behavior."
+    if any(interface.get("SubnetId") for interface in launch.get("NetworkInterfaces") or []):
+        yield INVALID, "Launch template should not specify subnet in network interface."
+    if launch and params.get("diskSize"):
+        yield INVALID, "Disk size must be specified within the launch template."
+    if launch and params.get("remoteAccess"):
+        yield INVALID, "Remote access configuration cannot be specified with a launch template."
+    if launch.get("InstanceType") and params.get("instanceTypes"):
+        # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/1386
+        yield BAD_REQUEST, "Cannot specify instance types in launch template and API request"
+    if launch.get("ImageId"):
+        for name in ("amiType", "releaseVersion", "version"):
+            if params.get(name):
+                yield INVALID, f"You cannot specify the field {name} when using custom AMIs."
+        if (params.get("warmPoolConfig") or {}).get("enabled"):
+            yield INVALID, "Warm pools do not support custom AMIs."
+    elif launch.get("UserData") and not _is_mime(launch["UserData"]):
+        # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/1875
+        yield BAD_REQUEST, "Ec2LaunchTemplateInvalidConfiguration: User data was not in the MIME multipart format."
+
+
+def _market_problems(params: Mapping[str, Any], launch: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    market = (launch.get("InstanceMarketOptions") or {}).get("MarketType")
+    kind = params.get("capacityType", "ON_DEMAND")
+    if kind != "CAPACITY_BLOCK":
+        if market is not None:
+            yield INVALID, "Launch template should not specify instance market options"
+        return
+    target = (launch.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget") or {}
+    if market != "capacity-block" or not target.get("CapacityReservationId") or not launch.get("InstanceType"):
+        yield (
+            INVALID,
+            "A launch template with the market type capacity-block, a capacity reservation target and an instance "
+            "type is required for the capacity type CAPACITY_BLOCK",
+        )
+
+
+def _is_mime(user_data: object) -> bool:
+    try:
+        text = base64.b64decode(str(user_data), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    start = text.lstrip().lower()[:200]
+    return all(header in start for header in _MIME)
+
+
+def check_image(ami_type: str, types: Sequence[str], accelerated: Sequence[str]) -> None:
+    """Refuse an image without drivers for accelerated types.
+
+    Args:
+        ami_type: The type of the image.
+        types: The instance types.
+        accelerated: Those with accelerators.
+
+    Raises:
+        Refusal: The image does not fit.
+    """
+    if accelerated and not any(word in ami_type for word in _GPU_IMAGES):
+        raise Refusal(INVALID, f"{ami_type} AMI type is not supported for instance types {', '.join(types)}")

@@ -1,0 +1,60 @@
+"""EKS of the local AWS: node groups launch nodes from the template, and change as EKS changes them."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from eks_template import eks_template
+from local_aws import LocalAws
+from local_aws_scene import Stacks
+from wrong_eks import WRONG
+
+
+def _nodes(aws: LocalAws, name: str) -> list[dict[str, Any]]:
+    states = {"Name": "instance-state-name", "Values": ["pending", "running"]}
+    found = aws.client("ec2").describe_instances(
+        Filters=[{"Name": "tag:eks:nodegroup-name", "Values": [name]}, states]
+    )
+    return [instance for each in found["Reservations"] for instance in each["Instances"]]
+
+
+def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks: Stacks) -> None:
+    template = eks_template()
+    stack = stacks.create(template)
+    assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
+    place, eks = stacks.physical_ids(stack)["Nodes"], aws.client("eks")
+    cluster, _, name = place.partition("/")
+    assert _nodes(aws, name) == []
+    eks.update_nodegroup_config(clusterName=cluster, nodegroupName=name, scalingConfig={"desiredSize": 2})
+    nodes = _nodes(aws, name)
+    assert [len(each["NetworkInterfaces"]) for each in nodes] == [5, 5]
+    assert {each["InstanceType"] for each in nodes} == {"p4de.24xlarge"}
+    assert all(each["Placement"]["GroupName"] for each in nodes)
+    assert {"Key": "cdk-training-cluster:node-group", "Value": "workers"} in nodes[0]["Tags"]
+    # Another setting leaves the nodes; another launch template replaces them.
+    template["Resources"]["Nodes"]["Properties"]["Labels"]["team"] = "llama"
+    stacks.update(stack, template)
+    assert {each["InstanceId"] for each in _nodes(aws, name)} == {each["InstanceId"] for each in nodes}
+    described = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
+    assert (described["labels"]["team"], described["scalingConfig"]["desiredSize"]) == ("llama", 2)
+    template["Resources"]["Launch"]["Properties"]["LaunchTemplateData"]["EbsOptimized"] = True
+    stacks.update(stack, template)
+    assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
+    renewed = _nodes(aws, name)
+    assert len(renewed) == 2
+    assert not {each["InstanceId"] for each in renewed} & {each["InstanceId"] for each in nodes}
+    eks.update_nodegroup_config(clusterName=cluster, nodegroupName=name, scalingConfig={"desiredSize": 0})
+    assert _nodes(aws, name) == []
+    stacks.api.delete_stack(StackName=stack)
+    with pytest.raises(ClientError, match="No cluster found for name: pod"):
+        eks.describe_cluster(name="pod")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[each.name for each in WRONG])
+def test_what_eks_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong: Any) -> None:
+    template = eks_template()
+    wrong.change(template["Resources"])
+    stack = stacks.create(template)
+    assert stacks.status(stack) == "ROLLBACK_COMPLETE"
+    assert wrong.refusal in " ".join(stacks.reasons(stack).values())
