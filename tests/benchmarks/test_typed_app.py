@@ -145,7 +145,7 @@ def test_references_between_stacks_are_references_again(tmp_path: Path) -> None:
     assert "import_value" not in written
 
 
-@pytest.mark.parametrize("example", ["base-pod", "p5-reservation"])
+@pytest.mark.parametrize("example", ["p4de", "p5-reservation"])
 def test_what_is_measured_is_given_back(example: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
     ended = run_app(f"clusters/{example}.yaml", first)
@@ -166,7 +166,7 @@ def test_properties_are_typed_classes(tmp_path: Path) -> None:
     written = source(Path(app.outdir))
     assert "cdk.CfnUpdatePolicy(auto_scaling_replacing_update=cdk.CfnAutoScalingReplacingUpdate(" in written
     first = tmp_path / "template"
-    ended = run_app("clusters/base-pod.yaml", first)
+    ended = run_app("clusters/p4de.yaml", first)
     assert ended.returncode == 0, ended.stderr
     assert "aws_fsx.CfnFileSystem.LustreConfigurationProperty(" in source(first)
     assert "aws_ec2.CfnLaunchTemplate.NetworkInterfaceProperty(" in source(first)

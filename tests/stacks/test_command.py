@@ -32,7 +32,7 @@ def test_the_schema_is_printed_as_it_is_kept() -> None:
 
 
 def test_a_right_file_is_shown() -> None:
-    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "base-pod.yaml")])
+    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "p4de.yaml")])
     assert result.exit_code == 0
     (row,) = (line.split() for line in _table(result.stdout) if "p4de" in line)
     assert " ".join(row) == "workers 8 p4de.24xlarge 8 x A100, 80 GiB 4, 400 Gbps on demand cluster"
@@ -288,7 +288,7 @@ def test_an_interrupt_is_a_line_with_status_130(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("cdk_training_cluster_stacks.overview.show", interrupt)
-    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "base-pod.yaml")])
+    result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "p4de.yaml")])
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
 

@@ -24,7 +24,7 @@ from examples import PROJECT
 def test_a_template_names_no_other_partition_and_only_what_the_region_has(
     region: str, partition: str, layer: str | None, tmp_path: Path
 ) -> None:
-    text = (PROJECT / "clusters" / "base-pod.yaml").read_text()
+    text = (PROJECT / "clusters" / "p4de.yaml").read_text()
     text = text.replace("us-east-1b", f"{region}a").replace("p4de.24xlarge", "p4d.24xlarge")
     (tmp_path / "pod.yaml").write_text(text + (f"powertools_layer_arn: {layer}\n" if layer else ""))
     with built_stacks(read_cluster_file(tmp_path / "pod.yaml")) as (app, _):

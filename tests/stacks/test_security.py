@@ -20,7 +20,7 @@ _HARDENED = PROJECT / "clusters/hardened.yaml"
 _KEY = read_cluster_file(_HARDENED).encryption_key
 
 
-@pytest.fixture(scope="module", params=["base-pod", "hardened"])
+@pytest.fixture(scope="module", params=["p4de", "hardened"])
 def made(request: pytest.FixtureRequest) -> tuple[str, Template]:
     cluster = read_cluster_file(PROJECT / f"clusters/{request.param}.yaml")
     return request.param, Template.from_stack(FoundationStack(App(), "Foundation", cluster=cluster))
@@ -50,7 +50,7 @@ def test_the_key_of_a_file_system_alone_needs_no_statement(tmp_path: Path) -> No
 
 
 def test_the_cluster_s_key_comes_and_goes_in_place() -> None:
-    file = read_cluster_file(PROJECT / "clusters/base-pod.yaml")
+    file = read_cluster_file(PROJECT / "clusters/p4de.yaml")
     without, with_key = (_templates(file.model_copy(update={"encryption_key": key})) for key in (None, _KEY))
     for before, after in zip(without, with_key, strict=True):
         assert before["Resources"].keys() == after["Resources"].keys()

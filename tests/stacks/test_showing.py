@@ -46,7 +46,7 @@ def test_a_table_breaks_no_word_and_loses_none(rows: list[tuple[str, ...]], numb
     "command",
     [
         *(["check", f"clusters/{name}.yaml"] for name in ("prioritized", "spot", "spot-elastic")),
-        ["plan", "clusters/base-pod.yaml", "--all", "--parameters", "70e9", "--tokens", "1.4e12"],
+        ["plan", "clusters/p4de.yaml", "--all", "--parameters", "70e9", "--tokens", "1.4e12"],
         ["storage", "--dataset", "40TiB", "--gbps", "20", "--nodes", "8"],
     ],
     ids=" ".join,

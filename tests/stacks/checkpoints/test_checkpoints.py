@@ -316,7 +316,7 @@ def test_what_fsx_exported_late_was_written_when_it_says(runs: Runs) -> None:
 
 
 def test_a_cluster_s_own_place_is_read_from_its_parameter(runs: Runs, tmp_path: Path) -> None:
-    file = PROJECT / "clusters/base-pod.yaml"
+    file = PROJECT / "clusters/p4de.yaml"
 
     name = read_cluster_file(file).name
     missing = CliRunner().invoke(training_cluster, ["checkpoints", "list", str(file)])

@@ -23,7 +23,7 @@ from examples import PROJECT
 from folding import folds_at_80_columns
 from recorded_costs import START, TODAY, RecordedSession
 
-_BASE_POD = PROJECT / "clusters/base-pod.yaml"
+_BASE_POD = PROJECT / "clusters/p4de.yaml"
 
 
 @pytest.fixture(autouse=True)

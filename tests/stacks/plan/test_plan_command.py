@@ -16,7 +16,7 @@ from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices
 from cdk_training_cluster_stacks.plan.command import _keep
 
 CLUSTERS = Path(__file__).parents[3] / "clusters"
-BASE_POD = str(CLUSTERS / "base-pod.yaml")
+BASE_POD = str(CLUSTERS / "p4de.yaml")
 
 
 @pytest.fixture(autouse=True)

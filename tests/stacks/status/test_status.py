@@ -23,8 +23,8 @@ from stored_runs import Runs, aws, runs
 
 __all__ = ["aws", "runs"]
 
-_FILE = PROJECT / "clusters/base-pod.yaml"
-_NAMES = [each("base-pod") for each in (progress_parameter, place_parameter, description_parameter)]
+_FILE = PROJECT / "clusters/p4de.yaml"
+_NAMES = [each("p4de") for each in (progress_parameter, place_parameter, description_parameter)]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 _COUNTED = {"files": 1000, "bytes": 4 * 2**40, "counted": True, "restored_files": 250, "restored_bytes": 2**40}
 _HOUR = timedelta(hours=1)
@@ -106,9 +106,9 @@ class Cluster:
     def __init__(self, runs: Runs) -> None:
         self.ssm = runs.aws.client("ssm")
         self.place = CheckpointPlace(bucket=runs.bucket, prefix="ck/")
-        self.put(place_parameter("base-pod"), json.dumps(encode(self.place)))
+        self.put(place_parameter("p4de"), json.dumps(encode(self.place)))
         described = ClusterDescription(functions={}, alert_topic="arn", state_table="table", resume_document="doc")
-        self.put(description_parameter("base-pod"), json.dumps(described.values()))
+        self.put(description_parameter("p4de"), json.dumps(described.values()))
 
     def put(self, name: str, value: str) -> None:
         self.ssm.put_parameter(Name=name, Type="String", Value=value, Overwrite=True)
@@ -116,7 +116,7 @@ class Cluster:
     def write(self, *datasets: DatasetProgress) -> None:
         found = {f"/fsx/{number}": each for number, each in enumerate(datasets)}
         text = HydrationProgress(time=datetime.now(UTC), datasets=found).to_parameter()
-        self.put(progress_parameter("base-pod"), text)
+        self.put(progress_parameter("p4de"), text)
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_terminal_gets_bars(
 def test_a_cluster_that_is_not_deployed_is_one_sentence_and_status_2() -> None:
     found = ran()
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: no cluster 'base-pod' is deployed in us-east-1")
+    assert found.stderr.startswith("error: no cluster 'p4de' is deployed in us-east-1")
 
 
 def test_what_cannot_be_read_is_unknown_and_the_rest_is_told(cluster: Cluster, runs: Runs) -> None:
@@ -200,8 +200,8 @@ def test_what_cannot_be_read_is_unknown_and_the_rest_is_told(cluster: Cluster, r
     said = json.loads(found.stdout)
     assert (found.exit_code, said["nodes"], said["alarms"]) == (0, None, [])
     assert list(said["unknown"]) == ["nodes"]
-    cluster.put(progress_parameter("base-pod"), '{"time": "soon"}')
-    spoiled = "/training-cluster/base-pod/hydration does not hold what a deployment writes"
+    cluster.put(progress_parameter("p4de"), '{"time": "soon"}')
+    spoiled = "/training-cluster/p4de/hydration does not hold what a deployment writes"
     assert f"Data sets: unknown: the parameter {spoiled}" in ran().stdout
     wrong = ran("--output", "markdown")
     assert (wrong.exit_code, wrong.stderr) == (2, "error: --output must be table or json, got 'markdown'\n")

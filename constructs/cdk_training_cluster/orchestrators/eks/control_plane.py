@@ -164,11 +164,11 @@ class EksControlPlane(Construct):
         return cluster
 
     def _control_plane_subnet_id(self) -> str:
-        if self._settings.control_plane_subnet is not None:
-            return self._settings.control_plane_subnet.subnet_id
+        if self._settings.control_plane_subnet_id is not None:
+            return self._settings.control_plane_subnet_id
         if self._network.spare_range is None:
             raise ValueError(
-                "control_plane_subnet is required in a VPC that exists, in place of control_plane_zone: name a "
+                "control_plane_subnet_id is required in a VPC that exists, in place of control_plane_zone: name a "
                 "subnet of the VPC in another zone than the nodes'"
             )
         # Without a route out: EKS puts network interfaces of its own there, and nothing else lives in it.

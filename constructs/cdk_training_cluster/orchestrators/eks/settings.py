@@ -4,9 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
-
-from aws_cdk import aws_ec2 as ec2
+from typing import Annotated, Literal, TypeAlias
 
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import instance_type_info
@@ -22,37 +20,32 @@ DEFAULT_VERSION = "1.35"
 Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
 """
 
-# Older ones take no scheduler configuration.
-# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
-_OLDEST_MINOR = 31
+LogType: TypeAlias = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+"""What a control plane can log: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html"""
 
-# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html
-LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+LOG_TYPES: tuple[LogType, ...] = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
-_PRINCIPAL = Form(
+PRINCIPAL = Form(
     pattern=re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/.+"),
     wanted="the ARN of an IAM role or user, such as 'arn:aws:iam::111122223333:role/ml-platform'",
 )
-_ZONE = Form(
+ZONE = Form(
     pattern=re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+[a-z]"),
     wanted="the name of an Availability Zone, such as 'us-east-1a'",
 )
-
-
-def _kubernetes(setting: str, value: object) -> Iterator[str]:
-    if is_unknown(value):
-        return
-    found = re.fullmatch(r"1\.(\d\d)", value) if isinstance(value, str) else None
-    if found is None or int(found[1]) < _OLDEST_MINOR:
-        yield (
-            f"{setting} must be a minor version of Kubernetes from 1.{_OLDEST_MINOR} on, such as "
-            f"{DEFAULT_VERSION!r}, got {shown(value)}"
-        )
-
-
-def _release(setting: str, value: object) -> Iterator[str]:
-    if not is_unknown(value) and not (isinstance(value, str) and re.fullmatch(r"1\.\d\d\.\d+-\d{8}", value)):
-        yield f"{setting} must be the release of an EKS image, such as '1.35.0-20260304', got {shown(value)}"
+SUBNET = Form(
+    pattern=re.compile(r"subnet-[0-9a-f]{8,17}"), wanted="a subnet's id, such as 'subnet-0a1b2c3d4e5f67890'"
+)
+# Older ones take no scheduler configuration.
+# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+VERSION = Form(
+    pattern=re.compile(r"1\.(3[1-9]|[4-9]\d)"),
+    wanted="a minor version of Kubernetes from 1.31 on, such as '1.35'",
+)
+RELEASE = Form(
+    pattern=re.compile(r"1\.\d\d\.\d+-\d{8}"), wanted="the release of an EKS image, such as '1.35.0-20260304'"
+)
+SYSTEM_COUNT = Whole(minimum=1, maximum=100)
 
 
 def _address_range(setting: str, value: object) -> Iterator[str]:
@@ -102,7 +95,7 @@ class SystemNodes:
     """
 
     instance_type: Annotated[str, _system_type] = "m7i.large"
-    count: Annotated[int, Whole(minimum=1, maximum=100)] = 2
+    count: Annotated[int, SYSTEM_COUNT] = 2
 
 
 @checked
@@ -115,9 +108,9 @@ class EksSettings:
 
     Attributes:
         control_plane_zone: A second Availability Zone, in which a small subnet is made for the control plane alone:
-            EKS demands subnets in two zones. Either this or `control_plane_subnet`.
-        control_plane_subnet: An existing subnet of the cluster's VPC in another zone than the nodes'. Either this or
-            `control_plane_zone`.
+            EKS demands subnets in two zones. Either this or `control_plane_subnet_id`.
+        control_plane_subnet_id: An existing subnet of the cluster's VPC in another zone than the nodes'. Either this
+            or `control_plane_zone`.
         kubernetes_version: The minor version of Kubernetes. The next one moves the control plane there, and then
             replaces the nodes; EKS takes one minor version at a time. Default: - 1.35.
         public_access_cidrs: The IPv4 ranges from which the API is reached over the internet. Default: - none: the
@@ -141,14 +134,14 @@ class EksSettings:
     Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
     """
 
-    control_plane_zone: Annotated[str, _ZONE] | None = None
-    control_plane_subnet: ec2.ISubnet | None = None
-    kubernetes_version: Annotated[str, _kubernetes] = DEFAULT_VERSION
+    control_plane_zone: Annotated[str, ZONE] | None = None
+    control_plane_subnet_id: Annotated[str, SUBNET] | None = None
+    kubernetes_version: Annotated[str, VERSION] = DEFAULT_VERSION
     public_access_cidrs: Sequence[Annotated[str, _address_range]] = ()
-    admins: Sequence[Annotated[str, _PRINCIPAL]] = ()
+    admins: Sequence[Annotated[str, PRINCIPAL]] = ()
     add_ons: Sequence[Annotated[str, _add_on]] = ()
     add_on_versions: Mapping[Annotated[str, _add_on], str] = field(default_factory=dict)
-    release_version: Annotated[str, _release] | None = None
+    release_version: Annotated[str, RELEASE] | None = None
     system_nodes: SystemNodes = field(default_factory=SystemNodes)
     logs: Sequence[Annotated[str, _log_type]] = LOG_TYPES
     node_repair: bool = True
@@ -158,9 +151,9 @@ class EksSettings:
         refuse({"control_plane_zone": self._zone_problems(), "release_version": self._release_problems()})
 
     def _zone_problems(self) -> Iterator[str]:
-        if (self.control_plane_zone is None) == (self.control_plane_subnet is None):
+        if (self.control_plane_zone is None) == (self.control_plane_subnet_id is None):
             yield (
-                "control_plane_zone is required, and goes without control_plane_subnet: EKS's control plane needs "
+                "control_plane_zone is required, and goes without control_plane_subnet_id: EKS's control plane needs "
                 "subnets in two zones; name a second zone of the region, such as 'us-east-1a', or with an existing "
                 "VPC a subnet in one"
             )

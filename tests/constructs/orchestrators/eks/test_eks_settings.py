@@ -69,7 +69,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "release_version must be one of Kubernetes 1.35, the cluster's kubernetes_version, got '1.34.2-20260304'": (
         _settings(release_version="1.34.2-20260304")
     ),
-    "control_plane_zone is required, and goes without control_plane_subnet": _settings(control_plane_zone=None),
+    "control_plane_zone is required, and goes without control_plane_subnet_id": _settings(control_plane_zone=None),
     "control_plane_zone must be the name of an Availability Zone, such as 'us-east-1a', got 'a'": _settings(
         control_plane_zone="a"
     ),
@@ -99,7 +99,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "cluster_name must be letters, digits, '-' and '_' and start with a letter or digit on EKS, got 'a.b'": _cluster(
         cluster_name="a.b"
     ),
-    "control_plane_subnet is required in a VPC that exists": _in_a_vpc_that_exists,
+    "control_plane_subnet_id is required in a VPC that exists": _in_a_vpc_that_exists,
     "node group 'workers': instance_types must have the same network interfaces and processor architecture": _cluster(
         {"instance_types": ["p5.48xlarge", "p5en.48xlarge"], "capacity": Capacity.spot()}
     ),
