@@ -138,6 +138,15 @@ class LocalAws(Steering):
             {"instance_type": instance_type, "availability_zone": availability_zone, "available": available},
         )
 
+    def need_slurm_nodes(self, compute_node_group_id: str, count: int) -> None:
+        """Take the place of Slurm's jobs: have a compute node group of AWS PCS run nodes, up to its size.
+
+        Args:
+            compute_node_group_id: The group's id.
+            count: How many nodes the jobs need.
+        """
+        self._control("slurm-nodes", {"group": compute_node_group_id, "count": count})
+
     def put_capacity_block(
         self,
         capacity_reservation_id: str,

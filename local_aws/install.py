@@ -61,6 +61,7 @@ from local_aws.services import (
     keys,
     launches,
     layers,
+    log_delivery,
     lustre,
     lustre_associations,
     lustre_tasks,
@@ -184,6 +185,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
         (EKSResponse, action, "runs no nodes" if hasattr(EKSResponse, action.__name__) else "missing")
         for action in eks.ACTIONS
     ),
+    (LogsBackend, log_delivery.with_more_services(LogsBackend.put_delivery_source), "knows fewer services"),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),

@@ -26,6 +26,7 @@ os.environ["AWS_ACCESS_KEY_ID"] = settings.ACCESS_KEY_ID
 os.environ["AWS_SECRET_ACCESS_KEY"] = settings.SECRET_ACCESS_KEY
 os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 
+from moto.core.exceptions import ServiceException
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -36,12 +37,15 @@ from werkzeug.serving import make_server
 from local_aws import calls, control, errors, faults, install, texts
 from local_aws.cloudformation.resources import custom
 from local_aws.loopback import only_loopback
-from local_aws.refusal import Refusal
-from local_aws.services import prices
+from local_aws.services import pcs, prices
 
 logger = logging.getLogger("local_aws")
 
-_PRICE_LIST = "AWSPriceListService."
+# The services that moto lacks, by how the header X-Amz-Target begins: boto3's name of each, and what answers.
+_OWN_SERVICES: Mapping[str, tuple[str, Callable[[calls.Call, str], Mapping[str, Any]]]] = {
+    "AWSPriceListService.": ("pricing", prices.get_products),
+    pcs.TARGET: ("pcs", pcs.answer),
+}
 
 
 class LocalAwsApplication:
@@ -79,8 +83,9 @@ class LocalAwsApplication:
         return body
 
     def _service(self, environ: WSGIEnvironment) -> str:
-        if str(environ.get("HTTP_X_AMZ_TARGET")).startswith(_PRICE_LIST):
-            return "pricing"
+        for start, (name, _) in _OWN_SERVICES.items():
+            if str(environ.get("HTTP_X_AMZ_TARGET")).startswith(start):
+                return name
         try:
             return str(self._moto.get_application(environ).service)
         except Exception:  # moto takes headers for granted; it fails again, and is told then
@@ -91,8 +96,9 @@ class LocalAwsApplication:
         if refused is not None:
             return _refuse(answer, call, *refused, None)
         try:
-            if call.service == "pricing":
-                return _price_list(call, environ, answer)
+            for name, answering in _OWN_SERVICES.values():
+                if call.service == name:
+                    return _own(call, answering, environ, answer)
             body = list(self._moto(environ, answer))
             # An answer to HEAD has no body that could say what is missing: it is the thing itself.
             if answer.is_unknown_path() and environ["REQUEST_METHOD"] != "HEAD":
@@ -104,13 +110,18 @@ class LocalAwsApplication:
         return body
 
 
-def _price_list(call: calls.Call, environ: WSGIEnvironment, answer: "_Answer") -> list[bytes]:
-    """Answer a request to the Price List, which moto lacks; the region is the one that it is signed for."""
+def _own(
+    call: calls.Call,
+    answering: Callable[[calls.Call, str], Mapping[str, Any]],
+    environ: WSGIEnvironment,
+    answer: "_Answer",
+) -> list[bytes]:
+    """Answer a request to a service that moto lacks; the region is the one that it is signed for."""
     region = environ["HTTP_AUTHORIZATION"].split("Credential=")[1].split("/")[2]
     try:
-        found = prices.get_products(call, region)
-    except Refusal as refusal:
-        return _refuse(answer, call, refusal.code, refusal.message, None)
+        found = answering(call, region)
+    except ServiceException as refusal:
+        return _refuse(answer, call, str(refusal.code), str(refusal.message), None)
     answer("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
     return [json.dumps(found).encode()]
 

@@ -12,6 +12,8 @@ RESERVATION = "AWS::EC2::CapacityReservation"
 LAUNCH = "Properties.LaunchTemplateData"
 TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
 
+_ENGINES = ("AWS::PCS::", "AWS::EKS::", "AWS::Batch::", "AWS::SageMaker::Cluster")
+
 _VARIABLE = re.compile(r"\$\{(\w+)")
 
 
@@ -62,6 +64,12 @@ class Template:
     def made(self, kind: str) -> Sequence[Resource]:
         """Return the resources of a type that the library made."""
         return [each for each in self.of_type(kind) if _is_ours(each.get("Properties"))]
+
+    @cached_property
+    def has_engine(self) -> bool:
+        """Whether an engine that runs jobs is in it, such as AWS PCS."""
+        kinds = {str(each.definition.get("Type")) for each in self.resources.values()}
+        return any(kind.startswith(_ENGINES) for kind in kinds)
 
     @cached_property
     def groups(self) -> Sequence[Resource]:

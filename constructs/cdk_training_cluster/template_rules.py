@@ -64,10 +64,18 @@ RULES: list[TemplateRule] = []
 """All rules, in the order in which findings are reported."""
 
 
-def _rule(
+def template_rule(
     *, id: str, source: str, description: str, fix: str, severity: Literal["error", "warning"] = "error"
 ) -> Callable[[_Find], _Find]:
-    """Add a function to the rules, as the `find` of one."""
+    """Add a function to the rules, as the `find` of one.
+
+    Args:
+        id: The rule's name.
+        source: Where AWS documents it.
+        description: What must be, in the words of the template, and what happens otherwise.
+        fix: How to mend it.
+        severity: Whether a finding ends the synth, or is only reported. Default: - it ends the synth.
+    """
 
     def add(find: _Find) -> _Find:
         RULES.append(
@@ -78,7 +86,7 @@ def _rule(
     return add
 
 
-@_rule(
+@template_rule(
     id="groupSize",
     source=f"{_REFERENCE}/aws-resource-autoscaling-autoscalinggroup.html",
     description=(
@@ -94,7 +102,7 @@ def _size(template: Template) -> Iterator[Finding]:
                 yield group.at(path)
 
 
-@_rule(
+@template_rule(
     id="groupUpdatePolicy",
     source=f"{_CLOUDFORMATION}/UserGuide/aws-attribute-updatepolicy.html",
     description=(
@@ -107,7 +115,7 @@ def _update_policy(template: Template) -> Iterator[Finding]:
     return (group.at(_UPDATE) for group in template.groups if str(group.get(_UPDATE)).lower() in {"none", "false"})
 
 
-@_rule(
+@template_rule(
     id="fleetTarget",
     source=f"{_REFERENCE}/aws-resource-ec2-spotfleet.html",
     description=(
@@ -121,7 +129,7 @@ def _fleet_target(template: Template) -> Iterator[Finding]:
     return (fleet.at(path) for fleet in template.fleets if _number(fleet.get(path)) not in {None, 0})
 
 
-@_rule(
+@template_rule(
     id="warmPoolSize",
     source=f"{_DOCS}/autoscaling/ec2/APIReference/API_PutWarmPool.html",
     description=(
@@ -140,7 +148,7 @@ def _warm_pool_size(template: Template) -> Iterator[Finding]:
             yield pool.at(path)
 
 
-@_rule(
+@template_rule(
     id="reservationFallback",
     source=f"{_DOCS}/autoscaling/ec2/userguide/target-capacity-reservations.html",
     description=(
@@ -168,7 +176,7 @@ def _fallback(template: Template) -> Iterator[Finding]:
             yield group.at(_PREFERENCE)
 
 
-@_rule(
+@template_rule(
     id="reservationUntargeted",
     source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
     description=(
@@ -191,7 +199,7 @@ def _untargeted(template: Template) -> Iterator[Finding]:
             yield reservation.at(_CRITERIA)
 
 
-@_rule(
+@template_rule(
     id="reservationUnusable",
     source=f"{_EC2_GUIDE}/capacity-reservations-launch.html",
     description=(
@@ -213,7 +221,7 @@ def _unusable(template: Template) -> Iterator[Finding]:
             yield reservation.at("Properties.PlacementGroupArn")
 
 
-@_rule(
+@template_rule(
     id="reservationCount",
     source=f"{_EC2_GUIDE}/capacity-reservations-pricing-billing.html",
     description=(
@@ -235,7 +243,7 @@ def _reserved_count(template: Template) -> Iterator[Finding]:
             yield reservation.at(path)
 
 
-@_rule(
+@template_rule(
     id="reservationOpen",
     source=f"{_DOCS}/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html",
     description=(
@@ -252,7 +260,7 @@ def _open(template: Template) -> Iterator[Finding]:
             yield reservation.at(_CRITERIA)
 
 
-@_rule(
+@template_rule(
     id="reservationNoPlacementGroup",
     source=f"{_EC2_GUIDE}/cr-cpg.html",
     description=(
@@ -303,7 +311,7 @@ def _placement_names(template: Template, value: object) -> set[str]:
 
 
 # AWS refuses it, but only once the foundation is deployed and its file system billed.
-@_rule(
+@template_rule(
     id="templateSize",
     source=f"{_CLOUDFORMATION}/UserGuide/cloudformation-limits.html",
     description=(
@@ -332,7 +340,7 @@ def broken_rules(
         size: How many bytes its file has. Default: - not known.
     """
     template = Template(definition, size)
-    if not template.groups and not template.fleets:
+    if not template.groups and not template.fleets and not template.has_engine:
         return
     for rule in rules:
         found = tuple(dict.fromkeys(rule.find(template)))

@@ -81,11 +81,25 @@ def public_images() -> Iterator[PublicImage]:
             )
 
 
+def pcs_images() -> Iterator[PublicImage]:
+    """Yield the images for AWS PCS.
+
+    https://docs.aws.amazon.com/pcs/latest/userguide/working-with_ami_pcs-ready-dlami.html
+    """
+    for architecture in ("x86_64", "arm64"):
+        yield PublicImage(
+            f"/aws/service/pcs/ami/dlami-base-ubuntu2404/{architecture}/latest/ami-id",
+            architecture,
+            "/dev/sda1",
+            f"aws-pcs-ready-dlami-base-ubuntu2404-{architecture}",
+        )
+
+
 def prepare(account: str, region: str) -> None:
     """Put the images and their parameters into moto's backends of an account and region."""
     ec2: Any = ec2_backends[account][region]
     parameters = ssm_backends[account][region]._parameters
-    for image in public_images():
+    for image in (*public_images(), *pcs_images()):
         ec2.amis[image.id] = Ami(
             ec2,
             image.id,

@@ -12,6 +12,7 @@ from local_aws.cloudformation import schemas
 from local_aws.cloudformation.resources import HANDLERS
 from local_aws.settings import ACCOUNT
 from local_aws_scene import NETWORK, NODES, ROLE, Stacks, Template, imported
+from pcs_scene import pcs_cluster
 from spot_scene import spot_fleet
 from warm_scene import warm_nodes
 
@@ -406,7 +407,16 @@ def _described_metrics(aws: LocalAws) -> tuple[str, bool, int, bool, str]:
 
 def test_no_type_is_carried_out_that_no_test_deploys() -> None:
     alone: Template = {"Resources": {"Role": ROLE}}
-    templates = (NETWORK, NODES, alone, spot_fleet(), warm_nodes(), eks_template(), _everything("first", 1))
+    templates = (
+        NETWORK,
+        NODES,
+        alone,
+        spot_fleet(),
+        warm_nodes(),
+        eks_template(),
+        pcs_cluster(),
+        _everything("first", 1),
+    )
     deployed = {resource["Type"] for template in templates for resource in template["Resources"].values()}
     # Custom resources call a function, and are deployed in test_custom_resources.py.
     assert deployed | {"AWS::CloudFormation::CustomResource"} == set(HANDLERS)

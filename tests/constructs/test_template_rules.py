@@ -152,7 +152,11 @@ def test_a_template_is_too_large_above_a_million_bytes() -> None:
     assert found(template, size=1_000_001) == {"templateSize": ["Nodes.Properties"]}
 
 
-@pytest.mark.parametrize("taken", [rule for rule in RULES if rule.id != "templateSize"], ids=lambda rule: rule.id)
+# Those of engines are taken away in the tests of the local AWS, which refuses the same templates.
+_OWN = [rule for rule in RULES if rule.id != "templateSize" and not rule.id.startswith("pcs")]
+
+
+@pytest.mark.parametrize("taken", _OWN, ids=lambda rule: rule.id)
 def test_without_any_one_rule_something_costly_is_not_found(taken: TemplateRule) -> None:
     others = [rule for rule in RULES if rule is not taken]
     missed = {row.rule for row in COSTLY if found(changed(row.kind, row.changes), others) != expected(row)}

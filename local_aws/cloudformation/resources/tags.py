@@ -37,6 +37,7 @@ _TAGGING: Mapping[str, _Tagging] = {
     "iam": _Tagging("tag_role", "untag_role", "RoleName"),
     "lambda": _Tagging("tag_resource", "untag_resource", "Resource"),
     "logs": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
+    "pcs": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
     "resource-groups": _Tagging("tag", "untag", "Arn", keys="Keys"),
     "sns": _Tagging("tag_resource", "untag_resource", "ResourceArn"),
     "sqs": _Tagging("tag_queue", "untag_queue", "QueueUrl"),
