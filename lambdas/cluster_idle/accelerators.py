@@ -36,12 +36,12 @@ _GPUS: Mapping[str, Mapping[str, int]] = {
 
 def is_measured(instance_type: str) -> bool:
     """Say whether an instance has NVIDIA GPUs or Neuron devices, whose use can be read."""
-    return _MEASURED.match(instance_type) is not None
+    return _MEASURED.match(_on_ec2(instance_type)) is not None
 
 
 def has_neuron_cores(instance_type: str) -> bool:
     """Say whether an instance reports the use of NeuronCores, and not of GPUs."""
-    return instance_type.startswith(_NEURON)
+    return _on_ec2(instance_type).startswith(_NEURON)
 
 
 def gpu_count(instance_type: str, more: Mapping[str, int]) -> int | None:
@@ -51,5 +51,10 @@ def gpu_count(instance_type: str, more: Mapping[str, int]) -> int | None:
         instance_type: Its type.
         more: What is known besides, by type; it goes first.
     """
-    family, _, size = instance_type.partition(".")
+    family, _, size = _on_ec2(instance_type).partition(".")
     return more.get(instance_type) or _GPUS.get(family, {}).get(size)
+
+
+def _on_ec2(instance_type: str) -> str:
+    """Return what EC2 calls a type, whose name SageMaker begins with `ml.`."""
+    return instance_type.removeprefix("ml.")

@@ -86,7 +86,7 @@ class Idle:
     def _read_instances(self) -> list[Instance] | None:
         """Read the instances; None: they could not all be read, and nothing is known of what is not seen."""
         try:
-            return read_cluster(self._clients.ec2(), self._settings)
+            return [*read_cluster(self._clients.ec2(), self._settings), *self._owners.read_instances()]
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, "its instances could not be read: nothing is stopped", error)
             return None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
 from cluster_common.messages import printable
-from cluster_common.owners.groups import node_group_of
+from cluster_common.owners.ec2_nodes import IN_SERVICE
+from cluster_common.owners.groups import OwnedGroup, node_group_of
 from cluster_common.owners.kinds import OWNER_KINDS, OwnerTraits
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
 from cluster_contract.tags import IDLE_NOTE_TAG
@@ -138,6 +139,24 @@ def read_cluster(client: "EC2Client", settings: IdleFunctionSettings) -> list[In
             ],
         )
     )
+
+
+def instances_of(group: OwnedGroup) -> Iterator[Instance]:
+    """Yield the nodes of a group that EC2 does not describe, as far as they run or are about to.
+
+    Args:
+        group: The group, with its nodes.
+    """
+    for name, node in group.nodes.items():
+        if node.launched is not None and node.state in (IN_SERVICE, "Pending"):
+            yield Instance(
+                id=name,
+                instance_type=node.instance_type,
+                launched=node.launched,
+                owner=Owner.of(group.owner, group.name),
+                node_group=group.node_group,
+                running=node.state == IN_SERVICE,
+            )
 
 
 def read_again(client: "EC2Client", settings: IdleFunctionSettings, ids: Sequence[str]) -> dict[str, Instance]:

@@ -17,7 +17,7 @@ from cluster_common.tags import tag_value
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.tags import IDLE_NOTE_TAG
 from cluster_idle.context import OwnerState
-from cluster_idle.instances import Owner
+from cluster_idle.instances import Instance, Owner, instances_of
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import TagTypeDef
@@ -82,6 +82,11 @@ class OwnerReader:
                     found[owner] = OwnerState.tagged(group)
         self.unread = frozenset(unread)
         return found
+
+    def read_instances(self) -> list[Instance]:
+        """Read the nodes that EC2 does not describe, since they are no instances of the account."""
+        readings = [kind.read() for kind in self._kinds if not kind.traits.is_on_ec2]
+        return [one for reading in readings for group in reading.groups for one in instances_of(group)]
 
     def annotate(self, notes: Mapping[Owner, str]) -> None:
         """Write a note on owners and instances, for operators: one that fails does not hold up the others."""

@@ -58,6 +58,7 @@ class SecondLook:
         try:
             together = [one for unit in units for one in (*unit.ids, *unit.others)]
             found = read_again(self._ec2(), self._settings, together)
+            found |= {one.id: one for one in self._owners.read_instances() if one.id in together and one.running}
         except AWS_ERRORS as error:
             self._failures.add(
                 ", ".join(unit.name for unit in units), "could not be read again, so the next run decides", error

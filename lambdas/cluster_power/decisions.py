@@ -137,7 +137,7 @@ def _keep_size(group: Group, wanted: int, window: Window | None) -> tuple[Verdic
     match group:
         case Group(busy=True) if group.desired != wanted:
             return Verdict.BLOCKED, _busy(group, wanted)
-        case Group(desired=desired, reset_to=to) if desired == to != wanted:
+        case Group(desired=desired, reset_to=to) if desired == to and (to != wanted or group.is_loose):
             kept = f", and {_nodes(group.alive)} kept running" if group.owner.reset_by_deployments else ""
             return (
                 Verdict.SIZE,

@@ -1,13 +1,13 @@
 """The cluster's instances, as far as they are billed."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from cluster_common.owners.groups import node_group_of
+from cluster_common.owners.groups import OwnedGroup, node_group_of
 from cluster_contract.spend import HOURS_OF_A_MONTH, SpendFunctionSettings, SpendKind
 from cluster_contract.tags import CLUSTER_TAG
 from cluster_spend.charges import Charge, Item
@@ -29,6 +29,7 @@ _WHEN = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 # EC2 bills no instance that is pending, stops or is terminated: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 _RUNS = frozenset({"pending", "running"})
 _GONE = frozenset({"shutting-down", "terminated"})
+_ENDING = "Terminating"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +104,25 @@ def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mappin
         for node in _read(client, ended, settings):
             found[node.id] = replace(node, node_group=ran[node.id])
     return list(found.values())
+
+
+def nodes_of(groups: Iterable[OwnedGroup]) -> Iterator[Node]:
+    """Yield the nodes of groups that EC2 does not describe: what is billed for them has no price in EC2's lists.
+
+    Args:
+        groups: The groups, with their nodes.
+    """
+    for group in groups:
+        for name, node in group.nodes.items():
+            if node.launched is not None and node.state != _ENDING:
+                yield Node(
+                    id=name,
+                    instance_type=node.instance_type,
+                    zone="",
+                    node_group=group.node_group,
+                    launched=node.launched,
+                    pending=node.state == "Pending",
+                )
 
 
 def _read(client: "EC2Client", filters: "list[FilterTypeDef]", settings: SpendFunctionSettings) -> Iterator[Node]:

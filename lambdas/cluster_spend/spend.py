@@ -11,6 +11,9 @@ from cluster_common.actions import Action
 from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.kinds import OWNER_KINDS
+from cluster_common.owners.making import make_owners
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.codec import encode, read
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
@@ -22,7 +25,7 @@ from cluster_spend.exceeding import Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import LastRun
-from cluster_spend.nodes import Node, node_charges, read_nodes
+from cluster_spend.nodes import Node, node_charges, nodes_of, read_nodes
 from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
 from cluster_spend.reservations import Reservation, paid_blocks, read_reservations, reservation_charges
@@ -121,6 +124,7 @@ class SpendRun:
             self._ledger.read(self._now)
             what = "its instances could not be read"
             nodes = read_nodes(self._clients.ec2(), self._settings, self._ledger.last.running)
+            nodes += nodes_of(self._read_groups())
             what = "its capacity reservations could not be read"
             ids = {one for group in self._settings.groups.values() for one in group.reservations}
             reservations = read_reservations(self._clients.ec2(), ids, self._account)
@@ -130,6 +134,18 @@ class SpendRun:
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, f"{what}; {_LATER}", error)
         return None
+
+    def _read_groups(self) -> Iterator[OwnedGroup]:
+        """Read the groups whose nodes EC2 does not describe."""
+        settings = self._settings
+        elsewhere = {
+            name: group for name, group in settings.groups.items() if not OWNER_KINDS[group.owner_kind].is_on_ec2
+        }
+        for owner in make_owners(elsewhere, self._clients, settings.cluster, self._now):
+            reading = owner.read()
+            for error in reading.unread.values():
+                raise error
+            yield from reading.groups
 
     def _ask_prices(self, charges: Iterable[Charge], action: Action) -> dict[str, Figure]:
         """Ask AWS what instances cost: Spot Instances in each run, others once a day."""

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
-from cluster_contract.owners import OwnerSettings
+from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_contract.schedule import ScheduleSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
@@ -22,6 +22,7 @@ from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_ec2 import FakeEc2
+from fake_pcs import FakeComputeNodeGroup
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
 from policy_evaluator import Call
@@ -48,6 +49,9 @@ _AUTO_SCALING = frozenset(
         *("ResumeProcesses", "TerminateInstanceInAutoScalingGroup"),
     }
 )
+
+
+_PCS = frozenset({"GetComputeNodeGroup", "UpdateComputeNodeGroup", "ListTagsForResource", "TagResource"})
 
 
 class FakeSns:
@@ -117,11 +121,11 @@ class Scene:
         """Return what the function has recorded of a node group."""
         return GroupState.from_values(self.dynamodb.values(PART, node_group))
 
-    def record(self, owner: FakeGroup | FakeFleet) -> Record:
+    def record(self, owner: FakeGroup | FakeFleet | FakeComputeNodeGroup) -> Record:
         """Return what the function has recorded of one owner of a node group's nodes."""
         return self.recorded(owner.tags["cdk-training-cluster:node-group"]).record(owner.name)
 
-    def change_record(self, owner: FakeGroup | FakeFleet, **values: Any) -> None:
+    def change_record(self, owner: FakeGroup | FakeFleet | FakeComputeNodeGroup, **values: Any) -> None:
         """Change what is recorded of an owner, as another run does; None takes it away."""
         node_group = owner.tags["cdk-training-cluster:node-group"]
         item = self.dynamodb.values(PART, node_group)
@@ -149,6 +153,25 @@ class Scene:
         self.details[node_group] = {"owner": OwnerSettings.spot_fleet(fleet)}
         settings.setdefault("created", self.now)
         return self.ec2.add_fleet(fleet, cluster=CLUSTER, node_group=node_group, **settings)
+
+    def add_compute_node_group(
+        self, node_group: str = "slurm", *, engine_sized: bool = True, **settings: Any
+    ) -> FakeComputeNodeGroup:
+        """Deploy a node group that AWS PCS owns."""
+        count = self.counts.setdefault(node_group, 4)
+        group = self.ec2.pcs.add(
+            node_group,
+            **{
+                "cluster": CLUSTER,
+                "node_group": node_group,
+                "count": count,
+                "engine_sized": engine_sized,
+                **settings,
+            },
+        )
+        kind = OwnerKind.PCS_COMPUTE_NODE_GROUP
+        self.details[node_group] = {"owner": OwnerSettings(kind=kind, id=group.name, engine_sized=engine_sized)}
+        return group
 
     def add_block(
         self,
@@ -219,6 +242,7 @@ class Scene:
             auto_scaling_once=lambda: cast("AutoScalingClient", self.auto_scaling),
             dynamodb=lambda: cast("DynamoDBClient", self.dynamodb),
             ec2=lambda: cast("EC2Client", self.ec2),
+            pcs=lambda: self.ec2.pcs,
             sns=lambda: cast("SNSClient", self.sns),
             pause=self.pauses.append,
         )
@@ -252,12 +276,16 @@ class Scene:
             group.settle(self.now)
         for fleet in self.ec2.fleets.values():
             fleet.settle(self.now)
+        for group_of_pcs in self.ec2.pcs.groups.values():
+            group_of_pcs.settle()
 
     def fail_next(self, operation: str, code: str, *, owner: str | None = None, after: int = 0) -> None:
         """Answer the next call of an operation, or the next one for an owner or its node group, with an error."""
         if operation in ("GetItem", "PutItem", "Query"):
             name = owner and owner.removesuffix("-asg").removeprefix("sfr-")
             self.dynamodb.fail_next(operation, code, group=name, after=after)
+        elif operation in _PCS:
+            self.ec2.pcs.fail_next(operation, code, group=owner, after=after)
         elif operation in _AUTO_SCALING:
             self.auto_scaling.fail_next(operation, code, group=owner, after=after)
         else:
@@ -265,7 +293,7 @@ class Scene:
 
     def watch(self, on_call: Callable[[str], object]) -> None:
         """Let something be told of every operation of every service but SNS, in order, before it is answered."""
-        for service in (self.auto_scaling, self.ec2, self.dynamodb):
+        for service in (self.auto_scaling, self.ec2, self.ec2.pcs, self.dynamodb):
             service.on_call = on_call
 
     def writes(self) -> list[str]:
@@ -277,7 +305,7 @@ class Scene:
     @property
     def calls(self) -> list[Call]:
         """Every call to AWS so far."""
-        return [*self.auto_scaling.calls, *self.ec2.calls, *self.sns.calls, *self.dynamodb.calls]
+        return [*self.auto_scaling.calls, *self.ec2.calls, *self.ec2.pcs.calls, *self.sns.calls, *self.dynamodb.calls]
 
     def subjects(self) -> list[str]:
         """The subjects of the messages so far."""

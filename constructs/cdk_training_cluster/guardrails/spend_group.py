@@ -40,7 +40,10 @@ class SpendGroup(OwnedGroup):
         group, capacity = fleet.node_group, fleet.node_group.capacity
         own = [] if fleet.reservation_id is None else [fleet.reservation_id]
         return cls(
-            root_volume_gib=max(root_volume_gib(group, info) for info in fleet.instance_types),
+            # What is launched from no template has no volumes in the account.
+            root_volume_gib=max(root_volume_gib(group, info) for info in fleet.instance_types)
+            if fleet.launch_templates
+            else 0,
             reservations=tuple(dict.fromkeys([*own, *capacity.reservation_ids, *capacity.block_ids])),
             owner=fleet.owner_settings,
             released=capacity.releases,

@@ -49,7 +49,7 @@ class BatchComputeEnvironments(NamedOwners):
         self._ec2 = ec2
         self._vcpus: dict[str, int] = {}
 
-    def set_size(self, group: OwnedGroup, size: int) -> None:
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
         """Set the maximum vCPUs of an environment, and disable it where it is to have no nodes."""
         change: dict[str, Any] = {"state": "DISABLED"}
         if size:

@@ -69,7 +69,7 @@ class EksNodegroups(NamedOwners):
             return ()
         return read_scaling_activities(self._auto_scaling, group.auto_scaling_group)
 
-    def set_size(self, group: OwnedGroup, size: int) -> None:
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
         """Set the desired size of a node group."""
         try:
             self._client.update_nodegroup_config(**_names(group.name), scalingConfig={"desiredSize": size})

@@ -81,6 +81,7 @@ class OwnedGroup:
         engine_sized: Whether a scheduler launches and terminates its nodes as jobs need them: its desired capacity is
             then the most that it may have.
         reset_to: The desired capacity that a deployment gives it again, if it has that. None: a deployment leaves it.
+        is_loose: Whether a scheduler sizes it although it should have all of its nodes: a deployment wrote that.
         auto_scaling_group: The Auto Scaling group underneath. Empty: it is one itself, or there is none.
         arn: Its ARN, where tags are written by that.
     """
@@ -108,6 +109,7 @@ class OwnedGroup:
     tags: Mapping[str, str] = field(default_factory=dict, repr=False)
     engine_sized: bool = False
     reset_to: int | None = None
+    is_loose: bool = False
     auto_scaling_group: str = ""
     arn: str = ""
 

@@ -83,7 +83,7 @@ class HyperPodInstanceGroups(NamedOwners):
             if one.get("EventLevel") == "Error"
         )
 
-    def set_size(self, group: OwnedGroup, size: int) -> None:
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
         """Set the instance count of an instance group; the rest of it stays as it is."""
         cluster, name = _names(group.name)
         raw = next(one for one in self._describe(cluster)["InstanceGroups"] if one["InstanceGroupName"] == name)

@@ -45,6 +45,7 @@ class NamedOwners(ABC):
         """
         self._cluster, self._tag = named.cluster, named.tag
         self._owners, self._counts, self._now = named.owners, named.counts, named.now
+        self._sizes: dict[str, int] = {}
 
     @property
     def node_groups(self) -> Collection[str]:
@@ -74,6 +75,17 @@ class NamedOwners(ABC):
         """Return nothing: the service does not say what it did."""
         return ()
 
+    def set_size(self, group: OwnedGroup, size: int) -> None:
+        """Give an owner a size; one that it was just read to have is not sent again.
+
+        A service that updates an owner shows that it does: what it shows otherwise is no older size.
+
+        Raises:
+            OwnerBusyError: It takes none at the moment.
+        """
+        if self._sizes.get(group.name) != size:
+            self._set_size(group, size)
+
     def resume_launching(self, group: OwnedGroup) -> None:  # noqa: B027 (most cannot be suspended)
         """Do nothing: its launches cannot be suspended."""
 
@@ -93,7 +105,24 @@ class NamedOwners(ABC):
     def _read_own(self, name: str) -> OwnedGroup | None:
         """Read what owns a node group's nodes. None: it is gone, or another cluster's."""
         found = self._read_group(name, self._owners[name])
-        return found if found is not None and found.tags.get(self._tag) == self._cluster else None
+        if found is None or found.tags.get(self._tag) != self._cluster:
+            return None
+        self._sizes.pop(found.name, None)
+        if not found.busy and (found.engine_sized or found.reset_to is None):
+            self._sizes[found.name] = found.desired
+        return found
+
+    @abstractmethod
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
+        """Give an owner a size.
+
+        Args:
+            group: The owner.
+            size: The size.
+
+        Raises:
+            OwnerBusyError: It takes none at the moment.
+        """
 
     @abstractmethod
     def _read_group(self, name: str, owner: OwnerSettings) -> OwnedGroup | None:

@@ -58,7 +58,7 @@ class PcsComputeNodeGroups(NamedOwners):
             for message in self._errors.get(group.name, [])
         )
 
-    def set_size(self, group: OwnedGroup, size: int) -> None:
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
         """Set the maximum instance count of a group, and the minimum where Slurm does not size it."""
         least = 0 if group.engine_sized else size
         try:
@@ -114,6 +114,7 @@ class PcsComputeNodeGroups(NamedOwners):
             tags=tags,
             engine_sized=owner.engine_sized,
             reset_to=(most if owner.engine_sized else least) if is_reset else None,
+            is_loose=is_reset and not owner.engine_sized,
             arn=raw["arn"],
         )
 

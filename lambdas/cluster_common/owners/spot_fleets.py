@@ -74,7 +74,10 @@ class SpotFleets(NamedOwners):
         return tuple(sorted(activities, key=lambda activity: activity.started, reverse=True))
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
-        """Set a request's target, and whether nodes beyond it stay."""
+        """Set a request's target, and whether nodes beyond it stay, also where it shows that target."""
+        self._set_size(group, size)
+
+    def _set_size(self, group: OwnedGroup, size: int) -> None:
         keeps = size > 0 and group.should_keep_excess(size) is not False
         try:
             self._client.modify_spot_fleet_request(

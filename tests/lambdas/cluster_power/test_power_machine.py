@@ -14,6 +14,7 @@ from cluster_power.state_store import UnreadableStateError
 from cluster_power.windows import Phase, find_phase
 from drawn_examples import examples
 from fake_auto_scaling import FakeGroup
+from fake_pcs import FakeComputeNodeGroup
 from fake_reservations import FakeReservation
 from fake_spot_fleets import FakeFleet
 from power_scene import Scene
@@ -21,7 +22,7 @@ from power_scene import Scene
 MINUTE = timedelta(minutes=1)
 DOWN = 40 * MINUTE
 FAILURES = (PartialFailureError, UnreadableStateError)
-NAMES = ("extras", "held", "kept", "pod", "workers")
+NAMES = ("extras", "fixed", "held", "kept", "pod", "slurm", "workers")
 AUTO_SCALING = (
     "DescribeScalingActivities",
     "SetDesiredCapacity",
@@ -35,21 +36,29 @@ EC2 = (
     *("ModifySpotFleetRequest", "CreateTags", "ModifyCapacityReservation"),
 )
 
+PCS = ("GetComputeNodeGroup", "UpdateComputeNodeGroup", "ListTagsForResource", "TagResource")
+
 names = st.sampled_from(NAMES)
 actions = st.sampled_from(("start", "stop"))
-faults = st.sampled_from(AUTO_SCALING + EC2)
+faults = st.sampled_from(AUTO_SCALING + EC2 + PCS)
 
 
 class PowerMachine(RuleBasedStateMachine):
-    """A block of three hours that starts in a few minutes, reservations, a Spot Fleet and a plain group."""
+    """A block of three hours that starts in a few minutes, reservations, a Spot Fleet, a plain group and two of AWS
+    PCS.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.scene = scene = Scene(counts={"extras": 4, "held": 3, "kept": 3, "pod": 8, "workers": 8})
+        self.scene = scene = Scene(
+            counts={"extras": 4, "fixed": 3, "held": 3, "kept": 3, "pod": 8, "slurm": 8, "workers": 8}
+        )
         scene.add_block(scene.add("pod"), starts=3 * MINUTE, lasts=180 * MINUTE)
         scene.add_reservation(scene.add("held"))
         scene.add_reservation(scene.add("kept"), release=False, ends=scene.now + 26 * 60 * MINUTE)
         scene.add_fleet("extras")
+        scene.add_compute_node_group("fixed", engine_sized=False)
+        scene.add_compute_node_group("slurm", needed=2)
         scene.add("workers")
         self.stopped: set[str] = set()
         self.orders = 0
@@ -86,6 +95,9 @@ class PowerMachine(RuleBasedStateMachine):
         self.ticks(4)
         was, owner = self.phase(), self.owner(name)
         owner.desired = min(size, self.scene.counts[name])
+        if isinstance(owner, FakeComputeNodeGroup) and owner.desired == owner.count:
+            self.stopped.discard(name)
+            return  # That is what a deployment does.
         if isinstance(owner, FakeFleet) and not owner.desired:
             owner.policy = "default"  # Whoever lets the nodes go with the target is an operator.
         chosen = owner.desired
@@ -101,6 +113,9 @@ class PowerMachine(RuleBasedStateMachine):
         found = self.owner(name)
         if isinstance(found, FakeFleet):
             found.deploy()
+            return
+        if isinstance(found, FakeComputeNodeGroup):
+            found.deploy(count)
             return
         found.maximum = count
         found.desired = min(found.desired, count)
@@ -155,12 +170,15 @@ class PowerMachine(RuleBasedStateMachine):
     @invariant()
     def no_group_is_called_as_it_should_be_while_more_nodes_live(self) -> None:
         with contextlib.suppress(*FAILURES):
-            told = self.scene.order("status")["workers"]
+            groups = self.scene.order("status")
+            assert not groups["slurm"]["missing"]  # Slurm launches its nodes.
+            told = groups["workers"]
             assert told["decision"] != "keep" or self.group("workers").alive <= told["desired"]
 
     def teardown(self) -> None:
         self.scene.ec2.mend()
         self.scene.auto_scaling.mend()
+        self.scene.ec2.pcs.mend()
         self.scene.dynamodb.mend()
         self.reservation("held").capacity = 1000  # What EC2 does not have is asked for again and again.
         self.ticks(24)
@@ -176,11 +194,13 @@ class PowerMachine(RuleBasedStateMachine):
         self.check_that_problems_end()
 
     def check_that_a_tick_has_nothing_to_do(self) -> None:
-        for fake in (self.scene.auto_scaling, self.scene.ec2, self.scene.dynamodb):
+        pcs = self.scene.ec2.pcs
+        for fake in (self.scene.auto_scaling, self.scene.ec2, pcs, self.scene.dynamodb):
             fake.calls.clear()
         told = len(self.scene.sns.messages)
         self.scene.order()
         assert self.scene.auto_scaling.writes + self.scene.ec2.writes + self.scene.dynamodb.writes == []
+        assert not {call.action for call in pcs.calls} & {"pcs:UpdateComputeNodeGroup", "pcs:TagResource"}
         assert len(self.scene.sns.messages) == told
 
     def check_what_lives_on(self) -> None:
@@ -254,7 +274,9 @@ class PowerMachine(RuleBasedStateMachine):
     def group(self, name: str) -> FakeGroup:
         return self.scene.auto_scaling.groups[f"{name}-asg"]
 
-    def owner(self, name: str) -> FakeGroup | FakeFleet:
+    def owner(self, name: str) -> FakeGroup | FakeFleet | FakeComputeNodeGroup:
+        if name in self.scene.ec2.pcs.groups:
+            return self.scene.ec2.pcs.groups[name]
         if name == "extras":
             return self.scene.ec2.fleets[self.scene.details["extras"]["owner"].id]
         return self.group(name)

@@ -1,0 +1,113 @@
+"""The power function on a node group whose size a scheduler owns: what it sets is the most that it may have."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from power_scene import Scene
+
+
+def slurm(**settings: Any) -> tuple[Scene, Any]:
+    """Return a cluster with one compute node group of four nodes at most, of which jobs need some."""
+    scene = Scene(counts={})
+    return scene, scene.add_compute_node_group(**settings)
+
+
+def test_nodes_that_no_job_needs_are_not_missing() -> None:
+    scene, group = slurm(needed=1)
+    [told] = scene.minute(30).values()
+
+    assert (told["decision"], told["wanted"], told["in_service"], told["missing"]) == ("keep", 4, 1, 0)
+    assert told["reason"] == (
+        "slurm may have up to 4 nodes, which AWS PCS launches and terminates as jobs need them: 1 node runs"
+    )
+    assert (told["owner"], told["owner_arn"], told["engine_sized"]) == (
+        "PCS compute node group pcs_1/slurm", group.arn, True,
+    )  # fmt: skip
+    assert scene.subjects() == []
+    assert "pcs:UpdateComputeNodeGroup" not in {call.action for call in scene.calls}
+
+
+def test_a_stop_sets_the_most_to_zero_and_a_start_gives_it_back() -> None:
+    scene, group = slurm(needed=3)
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+    assert (group.most, group.alive) == (0, 0)
+
+    scene.order("start")
+    [told] = scene.minute(2).values()
+    assert (group.least, group.most, group.alive, told["decision"]) == (0, 4, 3, "keep")
+
+
+def test_no_new_nodes_are_what_jobs_have_now() -> None:
+    scene, group = slurm(needed=2)
+    scene.minute(2)
+    scene.order("limit")
+    group.needed = 4
+    [told] = scene.minute(2).values()
+
+    assert (group.most, group.alive, told["state"]) == (2, 2, "limited")
+
+
+@pytest.mark.parametrize("engine_sized", [True, False])
+def test_a_deployment_that_writes_the_templates_size_again_is_made_good_within_a_tick(engine_sized: bool) -> None:
+    scene, group = slurm(needed=3, engine_sized=engine_sized)
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+
+    group.deploy(4)
+    scene.order()
+    scene.minute()
+    assert (group.least, group.most, group.alive) == (0, 0, 0)
+
+
+def test_a_deployment_takes_no_node_of_a_fixed_group_for_long() -> None:
+    scene, group = slurm(engine_sized=False)
+    scene.minute(2)
+    assert (group.least, group.most, group.alive) == (4, 4, 4)
+
+    group.deploy(4)
+    told = scene.order()["slurm"]
+    assert (group.least, group.most, told["decision"]) == (4, 4, "size")
+    assert told["reason"].endswith("a deployment set its maximum instance count to 0: it gets its size again")
+
+
+def test_a_fixed_group_that_lacks_nodes_says_so() -> None:
+    scene, group = slurm(engine_sized=False)
+    group.capacity = 1
+    scene.minute(2)
+    [told] = scene.minute(12).values()
+
+    assert (told["decision"], told["missing"]) == ("short", 3)
+    assert "AWS PCS reports no error" in told["reason"]
+
+
+def test_a_size_that_an_operator_set_is_left_alone() -> None:
+    scene, group = slurm(needed=3)
+    scene.minute(2)
+    group.desired = 1
+    [told] = scene.minute(3).values()
+
+    assert (group.most, told["decision"]) == (1, "held")
+
+
+def test_a_group_that_is_being_updated_is_sized_by_a_later_run() -> None:
+    scene, group = slurm(needed=3)
+    scene.minute(2)
+    group.status = "UPDATING"
+    told = scene.order("stop")["slurm"]
+    assert (told["decision"], group.most) == ("blocked", 4)
+
+    scene.now += timedelta(minutes=1)
+    group.settle()
+    scene.order()
+    assert group.most == 0
+
+
+def test_no_single_node_of_it_is_terminated() -> None:
+    scene, _ = slurm(needed=3)
+    with pytest.raises(ValueError, match="belongs to a PCS compute node group"):
+        scene.order("terminate", node_groups=["slurm"], instance_ids=["i-0123456789abcdef0"])
