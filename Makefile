@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-kubernetes test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -66,6 +66,14 @@ build/prometheus/.fetched:
 
 test-prometheus: setup build/prometheus/.fetched ## Check rules, collector and dashboards with Debian's Prometheus
 	@pytest -q -n 0 -m "" tests/constructs/observability
+
+# No other target needs these ten seconds. Charts that cannot be fetched are not rendered, and the tests say so.
+$(VENV)/.kubernetes: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[kubernetes]' 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@touch $@
+
+test-kubernetes: setup $(VENV)/.kubernetes ## Check the generated Kubernetes folder with Kubernetes' schemas, Trainer's models, Helm and kustomize
+	@pytest -q -n 0 -rs tests/stacks/manifests
 
 test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
 	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py

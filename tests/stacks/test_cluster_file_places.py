@@ -58,10 +58,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         f"{COUNT}\n    warm_pool: {{size: 9}}",
         "11: node_groups[0].warm_pool.size: must be at most",
     ),
-    "a partition that the GPU does not have": (
+    "shared GPUs without an engine": (
         COUNT,
-        f"{COUNT}\n    gpu_sharing: {{mig: 1g.5gb}}",
-        "11: node_groups[0].gpu_sharing: must name MIG profiles of the H100",
+        f"{COUNT}\n    gpu_sharing: {{mps: 2}}",
+        "11: node_groups[0].gpu_sharing: must be left out with Auto Scaling groups",
     ),
     "idle nodes of a group": (
         COUNT,

@@ -9,6 +9,7 @@ from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import IdlePolicy, InstanceTypeInfo, NodeGroup
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 
 RESERVED, OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 
@@ -42,6 +43,7 @@ class Case:
         warnings: If nothing is, what will surprise: sentences by the rule's id.
         zone: The cluster's zone. None: it is not known.
         facts: Facts about types that the catalog does not have.
+        orchestrator: The engine that launches the nodes.
     """
 
     group: NodeGroup
@@ -49,6 +51,7 @@ class Case:
     warnings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     zone: str | None = None
     facts: Sequence[InstanceTypeInfo] = ()
+    orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
     def __str__(self) -> str:
         verdict = "refused" if self.errors else "warned" if self.warnings else "fine"
@@ -62,10 +65,18 @@ def case(
     warnings: Mapping[str, str] | None = None,
     zone: str | None = None,
     facts: Sequence[InstanceTypeInfo] = (),
+    orchestrator: OrchestratorKind = OrchestratorKind.NONE,
     **settings: Any,
 ) -> Case:
     """A case of a node group with these settings."""
-    return Case(group=node_group(**settings), errors=errors, warnings=warnings or {}, zone=zone, facts=facts)
+    return Case(
+        group=node_group(**settings),
+        errors=errors,
+        warnings=warnings or {},
+        zone=zone,
+        facts=facts,
+        orchestrator=orchestrator,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,18 @@
 """Cases of the rules about shared GPUs, by the rule's id."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cdk_training_cluster import GpuSharing, Placement
-from node_group_cases import OWN_IMAGE, Case, case
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from node_group_cases import OWN_IMAGE, Case
+from node_group_cases import case as any_case
 
 _MIXED = {"3g.40gb": 1, "2g.20gb": 1, "1g.10gb": 2}
+
+
+def case(*errors: str, **settings: Any) -> Case:
+    return any_case(*errors, orchestrator=OrchestratorKind.EKS, **settings)
 
 
 def _mig(profiles: str | Mapping[str, int], *errors: str, name: str = "p5.48xlarge") -> Case:
@@ -27,6 +34,19 @@ def _no_mig(name: str) -> str:
 
 
 SHARING_CASES: Mapping[str, Sequence[Case]] = {
+    "sharingEngine": (
+        *(
+            any_case(
+                f"gpu_sharing must be left out with {kind.value}, where a job gets whole GPUs: use AWS PCS or "
+                "Amazon EKS",
+                orchestrator=kind,
+                gpu_sharing=GpuSharing.mps(2),
+            )
+            for kind in (OrchestratorKind.NONE, OrchestratorKind.BATCH)
+        ),
+        any_case(orchestrator=OrchestratorKind.SLURM, gpu_sharing=GpuSharing.mps(2)),
+        any_case(orchestrator=OrchestratorKind.EKS, gpu_sharing=GpuSharing.mps(2)),
+    ),
     "sharedGpus": (
         case(
             "gpu_sharing must be left out for trn1.32xlarge, which has no NVIDIA GPU to share",

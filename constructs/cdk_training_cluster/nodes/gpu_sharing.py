@@ -126,6 +126,21 @@ class GpuSharing:
         most = {} if gpu is None else gpu.profiles
         return {profile: count or most.get(profile, 0) for profile, count in self.partitions.items()}
 
+    def kubernetes_labels(self, node_group: str) -> Mapping[str, str]:
+        """Return the labels by which NVIDIA's device plugin and MIG manager find how a Kubernetes node is shared.
+
+        Both read a configuration with the node group's name.
+
+        Args:
+            node_group: The name of the node group.
+
+        Source: https://github.com/NVIDIA/k8s-device-plugin#updating-per-node-configuration-with-a-node-label
+        """
+        if self.method is SharingMethod.MIG:
+            return {"nvidia.com/mig.config": node_group}
+        server = {"nvidia.com/mps.capable": "true"} if self.method is SharingMethod.MPS else {}
+        return {"nvidia.com/device-plugin.config": node_group, **server}
+
     def shares_of(self, info: InstanceTypeInfo) -> int:
         """Return how many jobs that take one share each a node of a type can run at once.
 

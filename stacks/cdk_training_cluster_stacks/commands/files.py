@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cdk_training_cluster_stacks.commands.options import File
+from cdk_training_cluster_stacks.commands.options import File, Profile
 from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
@@ -85,3 +85,30 @@ def hyperpod_job(
 
     with plain_errors(status=2):
         sys.stdout.write(manifests(read_job(file)))
+
+
+@commands.command()
+def manifests(
+    file: File,
+    *,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-o", metavar="DIRECTORY", help="Where to write them.", show_default=True)
+    ] = Path("kubernetes"),
+    from_deployed: Annotated[
+        bool,
+        typer.Option(
+            "--from-deployed",
+            help="Ask AWS for the file system and subnet of the deployed cluster, and write them down.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite generated files that were changed by hand.")
+    ] = False,
+    profile: Profile = None,
+) -> None:
+    """Write charts with values, manifests and jobs for Kubernetes. Calls AWS with --from-deployed only."""
+    from cdk_training_cluster_stacks.manifests.command import run  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        for line in run(file, directory, from_deployed=from_deployed, force=force, profile=profile):
+            sys.stdout.write(f"{line}\n")

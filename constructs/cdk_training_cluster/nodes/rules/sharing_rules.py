@@ -6,11 +6,25 @@ from cdk_training_cluster.instance_types.mig import MigGpu, mig_gpu
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Rules
 
 _MIG_GUIDE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide"
 
 SHARING_RULES: Rules[NodeGroupContext] = Rules()
+
+
+_ENGINES = (OrchestratorKind.SLURM, OrchestratorKind.EKS)
+"""The engines that give a job a part of a GPU: by gres, or by NVIDIA's device plugin."""
+
+
+@SHARING_RULES.rule("sharingEngine", "https://slurm.schedmd.com/gres.html", "gpu_sharing")
+def _engine_that_shares(context: NodeGroupContext) -> Iterator[str]:
+    if context.group.gpu_sharing is not None and context.orchestrator not in _ENGINES:
+        yield (
+            f"gpu_sharing must be left out with {context.orchestrator.value}, where a job gets whole GPUs: use "
+            f"{' or '.join(each.value for each in _ENGINES)}"
+        )
 
 
 @SHARING_RULES.rule("sharedGpus", "https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus", "gpu_sharing")

@@ -131,7 +131,8 @@ def labels(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
     # The first is what NVIDIA's device plugin looks for.
     # https://github.com/NVIDIA/k8s-device-plugin/blob/main/deployments/helm/nvidia-device-plugin/values.yaml
     accelerators = {"nvidia.com/gpu.present": "true"} if info.has_nvidia_gpus else {}
-    return {NODE_GROUP_LABEL: group.name, **accelerators}
+    shared = {} if group.gpu_sharing is None else group.gpu_sharing.kubernetes_labels(group.name)
+    return {NODE_GROUP_LABEL: group.name, **accelerators, **shared}
 
 
 def taints(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ from cdk_training_cluster.orchestrators.eks.settings import (
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
+from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
@@ -81,9 +82,12 @@ class EksSettings(EngineSettings):
     node_repair: Flag = True
     """Whether EKS reboots or replaces nodes that its monitoring agent reports as broken."""
 
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    """What is installed on the cluster and how teams share it; `training-cluster manifests` writes it."""
+
     def to_eks(self) -> Eks:
         """Return the settings as the construct takes them."""
-        own = {name: value for name, value in self if name != "system_nodes"}
+        own = {name: value for name, value in self if name not in {"kubernetes", "system_nodes"}}
         return Eks(
             **own,
             system_nodes=SystemNodes(instance_type=self.system_nodes.instance_type, count=self.system_nodes.count),

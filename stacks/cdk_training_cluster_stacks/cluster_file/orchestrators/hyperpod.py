@@ -11,6 +11,7 @@ from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
 from cdk_training_cluster_stacks.cluster_file.fields import Text
+from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 
 _NodeType = Annotated[str, Text(pattern=NODE_TYPE.pattern.pattern, must=f"be {NODE_TYPE.wanted}")]
@@ -50,6 +51,10 @@ class HyperPodSettings(EngineSettings):
         default_factory=dict, examples=[{"production": 100, "research": 10}]
     )
     """The weights of task governance's priority classes, by name, on EKS. Left out: no task governance."""
+
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    """With engine eks, what is installed on the cluster and how teams share it; `training-cluster manifests` writes
+    it."""
 
     def to_orchestrator(self) -> HyperPodOrchestrator:
         """Return the engine as the rules ask it."""

@@ -42,9 +42,9 @@ CASES = {
     **WARM_POOL_CASES,
 }
 
-# AWS's own, where the documentation of Neuron is kept elsewhere, and NVIDIA's.
+# AWS's own, where the documentation of Neuron is kept elsewhere, and those of NVIDIA and SchedMD.
 _AWS_DOCUMENT = re.compile(
-    r"https://(docs\.aws\.amazon\.com|aws\.amazon\.com|awsdocs-neuron\.readthedocs-hosted\.com|docs\.nvidia\.com|github\.com/NVIDIA)/\S+"
+    r"https://(docs\.aws\.amazon\.com|aws\.amazon\.com|awsdocs-neuron\.readthedocs-hosted\.com|docs\.nvidia\.com|github\.com/NVIDIA|slurm\.schedmd\.com)/\S+"
 )
 
 
@@ -55,7 +55,7 @@ RULES = tuple(rule for rule in NODE_GROUP_RULES if rule not in (*IDLE_RULES, *SC
 def _said(case: Case, rules: Sequence[Rule[NodeGroupContext]] = RULES) -> tuple[list[str], dict[str, str]]:
     """Return what rules say of a case: errors, or if there are none, warnings; both without the group's name."""
     start = f"node group {case.group.name!r}: "
-    nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone)
+    nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone, orchestrator=case.orchestrator)
     errors = [problem.message for problem in node_group_problems(nodes, rules)]
     warnings = {} if errors else node_group_warnings(nodes, rules)
     assert all(sentence.startswith(start) for sentence in warnings.values())
@@ -124,7 +124,9 @@ def _named(problem: Problem, group: NodeGroup) -> bool:
 @pytest.mark.parametrize("rule", CASES)
 def test_what_is_wrong_is_told_with_a_setting_that_there_is(rule: str) -> None:
     for case in CASES[rule]:
-        nodes = NodeGroupContext.of(case.group, case.facts, availability_zone=case.zone)
+        nodes = NodeGroupContext.of(
+            case.group, case.facts, availability_zone=case.zone, orchestrator=case.orchestrator
+        )
         assert all(_named(problem, case.group) for problem in node_group_problems(nodes))
 
 

@@ -1,0 +1,65 @@
+"""All files of the folder of a cluster."""
+
+from collections.abc import Mapping, Sequence
+
+from cdk_training_cluster_stacks.manifests.argocd import applications
+from cdk_training_cluster_stacks.manifests.charts import helmfile, releases, value_files
+from cdk_training_cluster_stacks.manifests.jobs import job_files, runtimes
+from cdk_training_cluster_stacks.manifests.karpenter import node_pools
+from cdk_training_cluster_stacks.manifests.kueue import kueue_queues
+from cdk_training_cluster_stacks.manifests.objects import Object, as_yaml
+from cdk_training_cluster_stacks.manifests.quotas import limits, namespaces, priorities
+from cdk_training_cluster_stacks.manifests.readme import readme
+from cdk_training_cluster_stacks.manifests.scaled_job import scaled_jobs
+from cdk_training_cluster_stacks.manifests.storage import volumes
+from cdk_training_cluster_stacks.manifests.volcano import volcano_queues
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+
+
+def generated_files(wanted: Wanted) -> Mapping[str, str]:
+    """Return the files that are generated, by path.
+
+    Args:
+        wanted: The cluster.
+
+    Raises:
+        ValueError: Teams share what there is not.
+    """
+    installed = releases(wanted)
+    parts = {name: found for name, found in _manifests(wanted).items() if found}
+    manifests = {f"manifests/{name}.yaml": as_yaml(*found) for name, found in parts.items()}
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{name}.yaml" for name in parts],
+    }
+    jobs = {f"jobs/{name}.yaml": as_yaml(job) for name, job in job_files(wanted).items()}
+    argocd = wanted.settings.argocd
+    return {
+        "helmfile.yaml": helmfile(installed),
+        **value_files(installed),
+        "manifests/kustomization.yaml": as_yaml(kustomization),
+        **manifests,
+        **jobs,
+        **(
+            {}
+            if argocd is None
+            else {"argocd/applications.yaml": as_yaml(*applications(wanted.name, argocd, installed))}
+        ),
+        "README.md": readme(wanted, installed, [*jobs]),
+    }
+
+
+def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
+    """Return the objects that `kubectl apply -k` makes, by file, in the order in which they need each other."""
+    settings = wanted.settings
+    return {
+        "namespaces": namespaces(wanted),
+        "priorities": priorities(wanted),
+        "limits": limits(wanted),
+        "queues": kueue_queues(wanted) if settings.queues == "kueue" else volcano_queues(wanted),
+        "file-system": [] if wanted.file_system is None else volumes(wanted, wanted.file_system),
+        "runtimes": runtimes(wanted),
+        "scaled-jobs": scaled_jobs(wanted),
+        "node-pools": node_pools(wanted) if settings.karpenter else [],
+    }

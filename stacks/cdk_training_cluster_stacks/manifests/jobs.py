@@ -1,0 +1,237 @@
+"""Jobs that fit the nodes: a runtime a node group for training, an FSDP job, a test of NCCL, a job of one share."""
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any
+
+from cdk_training_cluster.nodes.bootstrap.environment import DEFAULT_ENVIRONMENT
+from cdk_training_cluster_stacks.manifests import kueue
+from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
+from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
+from cdk_training_cluster_stacks.manifests.storage import CLAIM
+from cdk_training_cluster_stacks.manifests.volcano import QUEUE_ANNOTATION
+from cdk_training_cluster_stacks.manifests.wanted import Team, Wanted
+
+DEFAULT_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-ec2"
+"""AWS's Deep Learning Container with PyTorch, NCCL and EFA.
+
+Source: https://gallery.ecr.aws/deep-learning-containers/pytorch-training
+"""
+
+_API = "trainer.kubeflow.org/v1alpha1"
+# A Spot Instance is interrupted after two minutes.
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+_SPOT_GRACE_SECONDS = 100
+_RESTARTS = 3
+_NORMAL = "normal"
+
+
+def image_of(wanted: Wanted, nodes: GroupNodes) -> str | None:
+    """Return the image of a group's jobs. None: the file has to name one.
+
+    Args:
+        wanted: The cluster.
+        nodes: The group.
+    """
+    fits = nodes.info.has_nvidia_gpus and "x86_64" in nodes.info.architectures
+    return wanted.settings.image or (DEFAULT_IMAGE if fits else None)
+
+
+def trains(wanted: Wanted, nodes: GroupNodes) -> bool:
+    """Say whether jobs that take whole nodes run on a group.
+
+    Args:
+        wanted: The cluster.
+        nodes: The group.
+    """
+    return bool(nodes.accelerators) and nodes.sharing is None and image_of(wanted, nodes) is not None
+
+
+def runtimes(wanted: Wanted) -> Sequence[Object]:
+    """Return for each team and group how a training job runs there: its pods, volumes and environment.
+
+    Args:
+        wanted: The cluster.
+    """
+    return [
+        _runtime(wanted, team, each)
+        for team in wanted.teams
+        for each in wanted.groups
+        if trains(wanted, each) and wanted.usable(team)[each.name]
+    ]
+
+
+def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+    volcano = wanted.settings.queues == "volcano"
+    node = {
+        "name": "node",
+        "template": {
+            # What Kubeflow Trainer fills the job's settings into.
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {
+                "backoffLimit": 0,
+                "template": {
+                    "spec": {
+                        **_pod(wanted, nodes),
+                        **({"schedulerName": "volcano"} if volcano else {}),
+                        "containers": [_container(wanted, nodes, nodes.whole_node)],
+                    }
+                },
+            },
+        },
+    }
+    template: dict[str, Any] = {
+        # A node that is lost ends its gang, which starts again from its checkpoint.
+        "spec": {"failurePolicy": {"maxRestarts": _RESTARTS}, "replicatedJobs": [node]}
+    }
+    policy: dict[str, Any] = {}
+    if volcano:
+        template = {"metadata": {"annotations": {QUEUE_ANNOTATION: team.name}}, **template}
+        policy = {"podGroupPolicy": {"volcano": {}}}
+    return an_object(
+        "TrainingRuntime",
+        nodes.name,
+        api=_API,
+        namespace=team.name,
+        labels={"trainer.kubeflow.org/framework": "torch"},
+        spec=plain({"mlPolicy": {"numNodes": 1, "torch": {}}, **policy, "template": template}),
+    )
+
+
+def _processes(nodes: GroupNodes) -> int:
+    """Return how many processes an accelerator runs: one a GPU, one a NeuronCore."""
+    return next((each.cores_per_device for each in nodes.info.accelerators if each.cores_per_device), 1)
+
+
+def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
+    volumes: list[Object] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    if wanted.file_system is not None:
+        volumes.append({"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}})
+    grace = {"terminationGracePeriodSeconds": _SPOT_GRACE_SECONDS} if nodes.group.capacity.uses_spot else {}
+    return {
+        "nodeSelector": dict(nodes.node_selector),
+        "tolerations": nodes.tolerations,
+        **grace,
+        "volumes": volumes,
+    }
+
+
+def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> Object:
+    file_system = wanted.file_system
+    # NCCL's default of the nodes holds in pods too: no bridge of containers is the way to another node.
+    environment = {**DEFAULT_ENVIRONMENT, **nodes.group.environment}
+    if file_system is not None:
+        environment["CHECKPOINT_DIR"] = file_system.checkpoint_directory
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - what shared memory is called
+    if file_system is not None:
+        mounts.append({"name": CLAIM, "mountPath": file_system.mount_point})
+    return {
+        "name": "node",
+        "image": image_of(wanted, nodes),
+        "env": [{"name": name, "value": value} for name, value in sorted(environment.items())],
+        # Kubernetes wants the same of both for devices and huge pages; CPUs may be used beyond what was asked for.
+        "resources": {
+            "requests": dict(asked),
+            "limits": {name: amount for name, amount in asked.items() if name != "cpu"},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _in_queue(wanted: Wanted, made: Object) -> Object:
+    """Put a job into its team's queue."""
+    if wanted.settings.queues == "kueue":
+        made["metadata"]["labels"] = {kueue.QUEUE_LABEL: kueue.LOCAL_QUEUE, kueue.PRIORITY_LABEL: _NORMAL}
+    return made
+
+
+def job_files(wanted: Wanted) -> Mapping[str, Object]:
+    """Return the jobs to begin with, by the name of their file, in the namespace of the first team that may run them.
+
+    Args:
+        wanted: The cluster.
+    """
+    found: dict[str, Object] = {}
+    for nodes in wanted.groups:
+        team = next((each for each in wanted.teams if wanted.usable(each)[nodes.name]), None)
+        if team is None or image_of(wanted, nodes) is None:
+            continue
+        if trains(wanted, nodes):
+            found[f"fsdp-{nodes.name}"] = _training(wanted, team, nodes)
+            if nodes.info.has_nvidia_gpus:
+                found[f"nccl-test-{nodes.name}"] = _nccl_test(wanted, team, nodes)
+        elif nodes.accelerators:
+            found[f"share-{nodes.name}"] = share_job(wanted, team, nodes)
+    return found
+
+
+def _train_job(wanted: Wanted, team: Team, nodes: GroupNodes, name: str, trainer: Object) -> Object:
+    # The name is a part of host names: letters first, at most 63.
+    # https://github.com/kubeflow/trainer/blob/v2.3.0/pkg/apis/trainer/v1alpha1/trainjob_types.go
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": nodes.name}
+    processes = sum(nodes.accelerators.values()) * _processes(nodes)
+    job = an_object(
+        "TrainJob",
+        f"{name}-{nodes.name}"[:63].rstrip("-"),
+        api=_API,
+        namespace=team.name,
+        spec={"runtimeRef": reference, "trainer": {"numProcPerNode": processes, **trainer}},
+    )
+    return _in_queue(wanted, job)
+
+
+def _training(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+    program = (
+        PurePosixPath("/workspace" if wanted.file_system is None else wanted.file_system.mount_point) / "train.py"
+    )
+    own = team.nodes[nodes.name] or wanted.usable(team)[nodes.name]
+    return _train_job(wanted, team, nodes, "fsdp", {"numNodes": own, "command": ["torchrun", str(program)]})
+
+
+def _nccl_test(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+    program = resources.files(__package__).joinpath("all_reduce.py").read_text(encoding="utf-8")
+    return _train_job(
+        wanted,
+        team,
+        nodes,
+        "nccl-test",
+        {
+            "numNodes": min(2, wanted.usable(team)[nodes.name]),
+            "command": [
+                "bash",
+                "-c",
+                'printf %s "$PROGRAM" > /tmp/all_reduce.py && exec torchrun /tmp/all_reduce.py',
+            ],
+            "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "PROGRAM", "value": program}],
+        },
+    )
+
+
+def share_job(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+    """Return a job of one accelerator or share, which shows what it got.
+
+    Args:
+        wanted: The cluster.
+        team: Whose it is.
+        nodes: Where it runs.
+    """
+    job = an_object(
+        "Job",
+        f"share-{nodes.name}",
+        api="batch/v1",
+        namespace=team.name,
+        spec={"backoffLimit": 2, "template": {"spec": pod_of_a_share(wanted, nodes)}},
+    )
+    return _in_queue(wanted, job)
+
+
+def pod_of_a_share(wanted: Wanted, nodes: GroupNodes) -> Object:
+    """Return the pod of such a job.
+
+    Args:
+        wanted: The cluster.
+        nodes: Where it runs.
+    """
+    container = {**_container(wanted, nodes, nodes.one_share), "command": ["nvidia-smi", "--list-gpus"]}
+    return {"restartPolicy": "Never", **_pod(wanted, nodes), "containers": [container]}

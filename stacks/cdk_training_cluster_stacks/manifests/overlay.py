@@ -1,0 +1,100 @@
+"""The part of the folder that is its user's: values of the deployed cluster, and changes to what is generated."""
+
+from collections.abc import Mapping, Sequence
+
+import yaml
+
+from cdk_training_cluster_stacks.manifests import karpenter, storage
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+
+_PLACES: Mapping[str, str] = {
+    "FILE_SYSTEM_ID": "the output FileSystemId of the foundation's stack",
+    "FILE_SYSTEM_DNS_NAME": "DNSName of: aws fsx describe-file-systems --file-system-ids <id>",
+    "FILE_SYSTEM_MOUNT_NAME": "LustreConfiguration.MountName of the same answer",
+    "NODE_ROLE_NAME": "the name of the role of the cluster's nodes, which Karpenter's nodes have too",
+    "NODE_SUBNET_ID": "the output NodeSubnetId of the foundation's stack",
+    "NODE_SECURITY_GROUP_ID": "the security group of the cluster's nodes, through which EFA and Lustre pass",
+    "CLUSTER_SECURITY_GROUP_ID": "clusterSecurityGroupId of: aws eks describe-cluster --name <name>",
+    "IMAGE_ALIAS": "a release of EKS's image, such as al2023@v20260917, with which you have tested",
+}
+
+_FIELDS: Mapping[str, tuple[str, str]] = {
+    "FILE_SYSTEM_ID": ("PersistentVolume", "spec.csi.volumeHandle"),
+    "FILE_SYSTEM_DNS_NAME": ("PersistentVolume", "spec.csi.volumeAttributes.dnsname"),
+    "FILE_SYSTEM_MOUNT_NAME": ("PersistentVolume", "spec.csi.volumeAttributes.mountname"),
+    "NODE_ROLE_NAME": ("EC2NodeClass", "spec.role"),
+    "NODE_SUBNET_ID": ("EC2NodeClass", "spec.subnetSelectorTerms.0.id"),
+    "NODE_SECURITY_GROUP_ID": ("EC2NodeClass", "spec.securityGroupSelectorTerms.0.id"),
+    "CLUSTER_SECURITY_GROUP_ID": ("EC2NodeClass", "spec.securityGroupSelectorTerms.1.id"),
+    "IMAGE_ALIAS": ("EC2NodeClass", "spec.amiSelectorTerms.0.alias"),
+}
+
+
+def places(wanted: Wanted) -> Sequence[str]:
+    """Return the values that exist after the deployment only.
+
+    Args:
+        wanted: The cluster.
+    """
+    return [
+        *(storage.PLACES if wanted.file_system is not None else ()),
+        *(karpenter.PLACES if wanted.settings.karpenter and any(map(karpenter.launchable, wanted.groups)) else ()),
+    ]
+
+
+def overlay_files(wanted: Wanted, known: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the overlay as it is before its user changes it, by path.
+
+    Args:
+        wanted: The cluster.
+        known: Values of the deployed cluster.
+    """
+    names = places(wanted)
+    files = {"overlay/kustomization.yaml": _kustomization(names)}
+    if names:
+        files["overlay/deployed.env"] = deployed_env(names, known)
+    return files
+
+
+def deployed_env(names: Sequence[str], known: Mapping[str, str]) -> str:
+    """Return the file with the values of the deployed cluster, and how to find those that are not known.
+
+    Args:
+        names: The values.
+        known: Those that are known.
+    """
+    lines = [
+        "# Values of the deployed cluster; training-cluster manifests --from-deployed writes those that it finds."
+    ]
+    for name in names:
+        placeholder = f"fill-in-{name.lower().replace('_', '-')}"
+        lines += [f"# {_PLACES[name]}", f"{name}={known.get(name, placeholder)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _kustomization(names: Sequence[str]) -> str:
+    content: dict[str, object] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../manifests"],
+    }
+    if names:
+        content["configMapGenerator"] = [
+            {
+                "name": "deployed-values",
+                "namespace": "default",
+                "envs": ["deployed.env"],
+                "options": {"disableNameSuffixHash": True},
+            }
+        ]
+        content["replacements"] = [_replacement(name) for name in names]
+    head = "# Yours: it is written once. Patches of what is generated in ../manifests go here, under `patches:`.\n"
+    return head + yaml.safe_dump(content, sort_keys=False, width=118)
+
+
+def _replacement(name: str) -> Mapping[str, object]:
+    kind, field = _FIELDS[name]
+    return {
+        "source": {"kind": "ConfigMap", "name": "deployed-values", "fieldPath": f"data.{name}"},
+        "targets": [{"select": {"kind": kind}, "fieldPaths": [field]}],
+    }

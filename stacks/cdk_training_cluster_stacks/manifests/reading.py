@@ -1,0 +1,130 @@
+"""What of a cluster file, and of the cluster that is deployed from it, its Kubernetes folder needs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes
+from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
+
+if TYPE_CHECKING:
+    from cdk_training_cluster_stacks.target import Target
+
+_SMALLEST_GIB = 1_200
+_CHECKPOINTS = "checkpoints"
+
+
+def wanted_of(cluster: ClusterFile) -> Wanted:
+    """Return what the folder of a cluster file is generated from.
+
+    Args:
+        cluster: What the file says.
+
+    Raises:
+        ValueError: Its jobs do not run on Kubernetes.
+    """
+    settings, hyperpod = _kubernetes(cluster)
+    facts = [each.to_info() for each in cluster.instance_type_facts]
+    groups = [each.to_node_group(cluster.region) for each in cluster.node_groups]
+    nodes = [
+        GroupNodes(
+            group=group,
+            info=instance_type_info(group.instance_types[0], facts),
+            label=HYPERPOD_LABEL if hyperpod else NODE_GROUP_LABEL,
+        )
+        for group in groups
+    ]
+    minutes = {} if cluster.idle is None else {"idle_minutes": cluster.idle.window_minutes or Wanted.idle_minutes}
+    return Wanted(
+        name=cluster.name,
+        region=cluster.region,
+        zone=cluster.availability_zone,
+        groups=nodes,
+        file_system=_file_system(cluster),
+        settings=settings,
+        hyperpod=hyperpod,
+        **minutes,
+    )
+
+
+def _kubernetes(cluster: ClusterFile) -> tuple[KubernetesSettings, bool]:
+    chosen = cluster.orchestrator
+    if chosen.eks is not None:
+        return chosen.eks.kubernetes, False
+    if chosen.hyperpod is not None and chosen.hyperpod.engine == "eks":
+        if chosen.hyperpod.kubernetes.karpenter:
+            raise ValueError("kubernetes.karpenter must be left out with HyperPod, whose nodes are instance groups")
+        return chosen.hyperpod.kubernetes, True
+    raise ValueError(
+        f"{cluster.name} runs no jobs on Kubernetes: write orchestrator: eks, or orchestrator: {{hyperpod: {{engine: "
+        "eks}}, into its cluster file"
+    )
+
+
+def _file_system(cluster: ClusterFile) -> FileSystem | None:
+    settings = cluster.file_system
+    if settings is None:
+        return None
+    exported = None if cluster.checkpoints is None else cluster.checkpoints.directory_settings
+    directory = f"/{_CHECKPOINTS}" if exported is None else exported.file_system_path
+    return FileSystem(
+        mount_point=settings.mount_point,
+        capacity_gib=settings.storage_capacity_gib or _SMALLEST_GIB,
+        checkpoint_directory=f"{settings.mount_point}{directory}",
+    )
+
+
+def known_values(cluster: ClusterFile) -> Mapping[str, str]:
+    """Return the values of `overlay/deployed.env` that the file says itself: those of a file system that exists.
+
+    Args:
+        cluster: What the file says.
+    """
+    existing = None if cluster.file_system is None else cluster.file_system.existing
+    if existing is None:
+        return {}
+    identity = existing.file_system_id
+    # https://docs.aws.amazon.com/fsx/latest/LustreGuide/mounting-ec2-instance.html
+    suffix = "amazonaws.com.cn" if cluster.region.startswith("cn-") else "amazonaws.com"
+    return {
+        "FILE_SYSTEM_ID": identity,
+        "FILE_SYSTEM_DNS_NAME": f"{identity}.fsx.{cluster.region}.{suffix}",
+        "FILE_SYSTEM_MOUNT_NAME": existing.mount_name,
+    }
+
+
+def deployed_values(cluster: ClusterFile, target: "Target") -> Mapping[str, str]:
+    """Return the values that the deployed cluster has: its file system's, and its subnet.
+
+    Args:
+        cluster: What the file says.
+        target: The cluster, and the user's credentials.
+
+    Raises:
+        ValueError: The foundation is not deployed, or AWS refuses.
+    """
+    name = cluster.foundation_stack_name
+    missing = {
+        "ValidationError": f"the stack {name} is not deployed in {cluster.region} with these credentials: "
+        "deploy it first"
+    }
+    with plain_refusals(f"the stack {name}", missing):
+        (stack,) = target.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    found = dict(known_values(cluster))
+    if "NodeSubnetId" in outputs:
+        found["NODE_SUBNET_ID"] = outputs["NodeSubnetId"]
+    identity = outputs.get("FileSystemId")
+    if identity is not None:
+        with plain_refusals(f"the file system {identity}", {}):
+            (system,) = target.client("fsx").describe_file_systems(FileSystemIds=[identity])["FileSystems"]
+        found |= {
+            "FILE_SYSTEM_ID": identity,
+            "FILE_SYSTEM_DNS_NAME": system["DNSName"],
+            "FILE_SYSTEM_MOUNT_NAME": system["LustreConfiguration"]["MountName"],
+        }
+    return found

@@ -1,0 +1,118 @@
+"""The page that says what a folder is, and in which order it is applied."""
+
+from collections.abc import Mapping, Sequence
+
+from cdk_training_cluster_stacks.manifests.charts import Release
+from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
+from cdk_training_cluster_stacks.manifests.jobs import image_of
+from cdk_training_cluster_stacks.manifests.overlay import places
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+
+_PAGE = """\
+# Kubernetes on {name}
+
+`training-cluster manifests` generated this folder from the cluster file, and does so again after a change of it.
+Files that you have changed are not overwritten; `overlay/` is yours.
+
+## Apply
+
+{deployed}1. Run the command of the output `KubeconfigCommand` of the stack `{name}-cluster`.
+2. `helmfile apply` installs the charts of `helmfile.yaml` at fixed versions.
+3. `kubectl diff -k overlay`, then `kubectl apply --server-side -k overlay`: what charts bring has to be there first.
+4. `kubectl create -f {job}` starts a job; `kubectl get workloads --all-namespaces` shows who waits for what.
+{argocd}
+## Charts
+
+| release | version | what it does |
+|---|---|---|
+{charts}
+
+EKS add-ons, such as networking, DNS, storage drivers and node monitoring, belong to the cluster's stack.
+
+## Nodes
+
+| node group | nodes | type | a pod of a job asks for |
+|---|---|---|---|
+{nodes}
+
+Requests leave room for the kubelet, the kernel and daemon sets. Devices are whole: Kubernetes refuses
+`nvidia.com/gpu: 0.5`; `gpu_sharing` of a node group splits GPUs.
+
+## Teams
+
+| team | its own nodes | at most |
+|---|---|---|
+{teams}
+{notes}"""
+
+
+def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) -> str:
+    """Return the page.
+
+    Args:
+        wanted: The cluster.
+        installed: The charts.
+        jobs: The paths of the jobs.
+    """
+    names = places(wanted)
+    deployed = (
+        "0. Deploy the cluster, then `training-cluster manifests <file> -o . --from-deployed`, or fill in "
+        f"`overlay/deployed.env` by hand: {', '.join(names)}.\n"
+        if names
+        else ""
+    )
+    argocd = (
+        "\nWith Argo CD: commit this folder and `kubectl apply -f argocd/applications.yaml` in place of 2 and 3.\n"
+        if wanted.settings.argocd
+        else ""
+    )
+    return _PAGE.format(
+        name=wanted.name,
+        deployed=deployed,
+        job=jobs[0] if jobs else "<a job>",
+        argocd=argocd,
+        charts="\n".join(f"| {each.name} | {each.chart.version} | {each.chart.purpose} |" for each in installed),
+        nodes="\n".join(
+            f"| {each.name} | {each.group.count} | {each.info.name} | "
+            f"{', '.join(f'`{key}: {value}`' for key, value in _asked(each).items())} |"
+            for each in wanted.groups
+        ),
+        teams="\n".join(
+            f"| {team.name} | {_nodes(team.nodes)} | {_nodes(wanted.usable(team))} |" for team in wanted.teams
+        ),
+        notes="".join(f"\n{note}\n" for note in _notes(wanted)),
+    )
+
+
+def _asked(nodes: GroupNodes) -> Mapping[str, str]:
+    return nodes.whole_node if nodes.sharing is None else nodes.one_share
+
+
+def _nodes(nodes: object) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in nodes.items()) if isinstance(nodes, dict) else ""
+
+
+def _notes(wanted: Wanted) -> Sequence[str]:
+    settings = wanted.settings
+    notes = []
+    if settings.karpenter:
+        notes.append(
+            "Karpenter's controller needs an IAM role for the service account `karpenter` in `kube-system` (a "
+            "pod identity association, see https://karpenter.sh/docs/getting-started/), and helmfile needs "
+            "`CLUSTER_NAME` in its environment; Argo CD has no such environment: patch `fill-in-cluster-name` in "
+            "Karpenter's Application. The nodes of a gang are close together in a placement group only: patch "
+            "`placementGroupSelector` into its EC2NodeClass. Stops by idle, schedule and budget act on node groups, "
+            "and not on nodes that Karpenter launches."
+        )
+    if settings.job_queue_url is not None:
+        notes.append(
+            "KEDA reads the queue as service account `keda-operator` in `keda`: associate a role with "
+            "`sqs:GetQueueAttributes`. Nodes at zero are started by Karpenter, or by `training-cluster start`."
+        )
+    notes += [
+        f"Node group {each.name} has no job here: name an `image` for its accelerators and architecture under "
+        "`kubernetes:` to get jobs."
+        for each in wanted.groups
+        if each.accelerators and image_of(wanted, each) is None
+    ]
+    return notes

@@ -1,0 +1,149 @@
+"""The folder on disk: the same bytes each time, nothing of its user's lost, and kustomize builds it."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.manifests import generated_files, write_folder
+from cdk_training_cluster_stacks.manifests.command import run
+from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
+from cdk_training_cluster_stacks.manifests.reading import deployed_values, wanted_of
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+from kubernetes_folder import FOLDERS, wanted
+
+KNOWN = {
+    "FILE_SYSTEM_ID": "fs-0a1b2c3d4e5f67890",
+    "FILE_SYSTEM_DNS_NAME": "fs.example",
+    "FILE_SYSTEM_MOUNT_NAME": "abc",
+}
+
+every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) for name, each in FOLDERS.items()])
+
+
+def _write(cluster: Wanted, directory: Path, *, force: bool = False) -> tuple[list[str], list[str]]:
+    written = write_folder(directory, generated_files(cluster), overlay_files(cluster, KNOWN), force=force)
+    return list(written.changed), list(written.removed)
+
+
+def _texts(directory: Path) -> Mapping[str, bytes]:
+    return {str(each.relative_to(directory)): each.read_bytes() for each in directory.rglob("*") if each.is_file()}
+
+
+@every_folder
+def test_the_second_generation_changes_nothing(cluster: Wanted, tmp_path: Path) -> None:
+    _write(cluster, tmp_path)
+    before = _texts(tmp_path)
+    assert _write(cluster, tmp_path) == ([], [])
+    assert _texts(tmp_path) == before
+
+
+def test_what_is_generated_no_longer_goes_and_the_overlay_stays(tmp_path: Path) -> None:
+    _write(FOLDERS["everything"], tmp_path)
+    own = tmp_path / "overlay" / "deployed.env"
+    own.write_text("FILE_SYSTEM_ID=mine\n")
+    _, removed = _write(FOLDERS["workers"], tmp_path)
+    assert "argocd/applications.yaml" in removed
+    assert "manifests/node-pools.yaml" in removed
+    assert not (tmp_path / "argocd" / "applications.yaml").exists()
+    assert own.read_text() == "FILE_SYSTEM_ID=mine\n"
+
+
+@pytest.mark.parametrize("path", ["helmfile.yaml", "values/kueue.yaml"])
+def test_what_was_changed_by_hand_is_overwritten_by_force_only(path: str, tmp_path: Path) -> None:
+    cluster = FOLDERS["workers"]
+    _write(cluster, tmp_path)
+    (tmp_path / path).write_text("mine\n")
+    before = _texts(tmp_path)
+    with pytest.raises(
+        ValueError, match=f"has files that were changed by hand: {path}. Put the changes into its overlay"
+    ):
+        _write(wanted(karpenter=True), tmp_path)
+    assert _texts(tmp_path) == before
+    assert _write(cluster, tmp_path, force=True) == ([path], [])
+
+
+def test_a_file_of_another_origin_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("my clusters\n")
+    with pytest.raises(ValueError, match=r"changed by hand: README\.md"):
+        _write(FOLDERS["workers"], tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[", "[]", '{"../../etc/passwd": "0"}'])
+def test_a_record_that_is_not_ours_removes_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".generated.json").write_text(text)
+    with pytest.raises(ValueError, match=r"\.generated\.json is not what training-cluster manifests has written"):
+        _write(FOLDERS["workers"], tmp_path)
+
+
+@pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on this machine: nothing builds the folder"
+)
+@every_folder
+def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: Wanted, tmp_path: Path) -> None:
+    _write(cluster, tmp_path)
+    text = subprocess.run(
+        ["kubectl", "kustomize", str(tmp_path / "overlay")], check=True, capture_output=True, text=True
+    ).stdout
+    made = list(yaml.safe_load_all(text))
+    volumes = [each["spec"]["csi"] for each in made if each["kind"] == "PersistentVolume"]
+    assert [each["volumeHandle"] for each in volumes] == ["fs-0a1b2c3d4e5f67890"] * len(cluster.teams)
+    assert {each["volumeAttributes"]["mountname"] for each in volumes} == {"abc"}
+    for each in made:
+        if each["kind"] == "EC2NodeClass":
+            assert each["spec"]["role"] == "fill-in-node-role-name"
+
+
+def test_the_command_writes_the_folder_of_an_example(tmp_path: Path) -> None:
+    lines = list(run(Path("clusters/base-pod.yaml"), tmp_path, from_deployed=False, force=False, profile=None))
+    assert lines == [str(tmp_path / path) for path in sorted(_texts(tmp_path)) if path != ".generated.json"]
+    runtime = yaml.safe_load((tmp_path / "manifests" / "runtimes.yaml").read_text())
+    assert runtime["metadata"] == {
+        "name": "workers",
+        "namespace": "training",
+        "labels": {"trainer.kubeflow.org/framework": "torch"},
+    }
+
+
+def test_each_value_that_is_not_known_says_how_it_is_found() -> None:
+    names = places(FOLDERS["everything"])
+    lines = deployed_env(names, {}).splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [
+        f"{name}=fill-in-{name.lower().replace('_', '-')}" for name in names
+    ]
+    assert all(before.startswith("# ") for before, line in pairwise(lines) if "=fill-in" in line)
+    assert places(replace(wanted(), file_system=None)) == []
+
+
+def test_a_cluster_without_kubernetes_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ValueError, match="runs no jobs on Kubernetes: write orchestrator: eks"):
+        wanted_of(read_cluster_file("clusters/p5-reservation.yaml"))
+
+
+class _Answers:
+    """Answers of CloudFormation and FSx for a deployed foundation."""
+
+    def describe_stacks(self, **_: Any) -> Any:
+        outputs = {"FileSystemId": "fs-1", "NodeSubnetId": "subnet-1", "VpcId": "vpc-1"}
+        return {"Stacks": [{"Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]}]}
+
+    def describe_file_systems(self, **_: Any) -> Any:
+        return {"FileSystems": [{"DNSName": "fs-1.fsx", "LustreConfiguration": {"MountName": "abc"}}]}
+
+
+def test_the_values_of_a_deployed_cluster_are_those_of_its_foundation() -> None:
+    target: Any = SimpleNamespace(client=lambda _: _Answers())
+    assert deployed_values(read_cluster_file("clusters/base-pod.yaml"), target) == {
+        "FILE_SYSTEM_ID": "fs-1",
+        "FILE_SYSTEM_DNS_NAME": "fs-1.fsx",
+        "FILE_SYSTEM_MOUNT_NAME": "abc",
+        "NODE_SUBNET_ID": "subnet-1",
+    }

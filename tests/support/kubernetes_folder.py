@@ -1,0 +1,78 @@
+"""Clusters whose Kubernetes folder is generated, and what is in it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from cdk_training_cluster import Capacity, GpuSharing, NodeGroup, instance_type_info
+from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_stacks.manifests import generated_files
+from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
+from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
+
+QUEUE = "https://sqs.us-east-1.amazonaws.com/111122223333/jobs"
+_REPOSITORY = "https://github.com/example/clusters.git"
+
+EVERYTHING: Mapping[str, Any] = {
+    "teams": [{"name": "research", "nodes": {"workers": 6}}, {"name": "products", "borrow": False}],
+    "karpenter": True,
+    "prometheus_url": "http://prometheus.monitoring:9090",
+    "job_queue_url": QUEUE,
+    "argocd": {"repository": _REPOSITORY, "path": "clusters/llama"},
+}
+"""Settings with all that can be chosen."""
+
+WORKERS = NodeGroup("workers", instance_types=["p4de.24xlarge"], count=8)
+SPOT = NodeGroup("spot", instance_types=["p5.48xlarge"], count=2, capacity=Capacity.spot())
+PARTITIONED = NodeGroup(
+    "notebooks", instance_types=["p5.48xlarge"], count=1, gpu_sharing=GpuSharing.mig({"3g.40gb": 1, "1g.10gb": 4})
+)
+SLICED = NodeGroup("small", instance_types=["g6.12xlarge"], count=2, gpu_sharing=GpuSharing.time_slicing(4))
+SERVED = NodeGroup("served", instance_types=["g6.12xlarge"], count=2, gpu_sharing=GpuSharing.mps(4))
+NEURON = NodeGroup("trn", instance_types=["trn1.32xlarge"], count=2)
+
+
+def nodes_of(group: NodeGroup) -> GroupNodes:
+    """A group as Kubernetes sees it."""
+    return GroupNodes(group=group, info=instance_type_info(group.instance_types[0]))
+
+
+def wanted(*groups: NodeGroup, **settings: Any) -> Wanted:
+    """A cluster of these groups, or of workers alone."""
+    return Wanted(
+        name="llama",
+        region="us-east-1",
+        zone="us-east-1b",
+        groups=[nodes_of(each) for each in groups or (WORKERS,)],
+        file_system=FileSystem(mount_point="/fsx", capacity_gib=4800, checkpoint_directory="/fsx/checkpoints"),
+        settings=KubernetesSettings.model_validate(settings),
+    )
+
+
+FOLDERS: Mapping[str, Wanted] = {
+    "workers": wanted(),
+    "everything": wanted(WORKERS, SPOT, PARTITIONED, SLICED, **EVERYTHING),
+    "volcano": wanted(WORKERS, SPOT, SERVED, **{**EVERYTHING, "queues": "volcano"}),
+    "neuron": wanted(NEURON, image="public.ecr.aws/neuron/pytorch-training-neuronx:2.8"),
+}
+"""Clusters that have everything between them."""
+
+
+def objects(cluster: Wanted, *kinds: str) -> Iterator[dict[str, Any]]:
+    """The objects of a folder, of all or of some kinds; values of charts are none."""
+    for path, text in generated_files(cluster).items():
+        if path.startswith(("manifests/", "jobs/", "argocd/")):
+            for each in yaml.safe_load_all(text):
+                if not kinds or each["kind"] in kinds:
+                    yield each
+
+
+def containers(value: Any) -> Iterator[dict[str, Any]]:
+    """All containers in an object, wherever they are."""
+    if isinstance(value, dict):
+        yield from value.get("containers", [])
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from containers(each)
