@@ -36,6 +36,7 @@ from moto.resourcegroups import urls as resource_groups_urls
 from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
+from moto.sagemaker.responses import SageMakerResponse
 from moto.servicequotas.responses import ServiceQuotasResponse
 from moto.ssm.responses import SimpleSystemManagerResponse
 
@@ -55,6 +56,7 @@ from local_aws.services import (
     event_invocations,
     events,
     group_members,
+    hyperpod,
     images,
     instances,
     invocations,
@@ -186,6 +188,14 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
         for action in eks.ACTIONS
     ),
     (LogsBackend, log_delivery.with_more_services(LogsBackend.put_delivery_source), "knows fewer services"),
+    *(
+        (SageMakerResponse, action, "sizes nothing" if hasattr(SageMakerResponse, action.__name__) else "missing")
+        for action in hyperpod.ACTIONS
+    ),
+    *(
+        (SageMakerResponse, hyperpod.tagged(action), "knows no tags of HyperPod clusters")
+        for action in (SageMakerResponse.list_tags, SageMakerResponse.add_tags, SageMakerResponse.delete_tags)
+    ),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),

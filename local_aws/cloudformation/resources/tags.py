@@ -39,6 +39,7 @@ _TAGGING: Mapping[str, _Tagging] = {
     "logs": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
     "pcs": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
     "resource-groups": _Tagging("tag", "untag", "Arn", keys="Keys"),
+    "sagemaker": _Tagging("add_tags", "delete_tags", "ResourceArn"),
     "sns": _Tagging("tag_resource", "untag_resource", "ResourceArn"),
     "sqs": _Tagging("tag_queue", "untag_queue", "QueueUrl"),
     "ssm": _Tagging("add_tags_to_resource", "remove_tags_from_resource", "ResourceId"),

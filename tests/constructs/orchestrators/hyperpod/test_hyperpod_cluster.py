@@ -25,7 +25,9 @@ from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
+from cdk_training_cluster.template_rules import broken_rules
 from synthesis import ZONE, new_stack
+from wrong_hyperpod import WRONG, Wrong, hyperpod_template, wrong_template
 
 ARN = "arn:aws:eks:us-east-1:111122223333:cluster/training"
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
@@ -302,3 +304,29 @@ def test_the_types_are_those_of_sagemakers_own_model() -> None:
     named = set(shape.enum)
     ours = {info.name for info in all_instance_types() if info.has_nvidia_gpus or info.has_neuron_devices}
     assert {name for name in ours if is_sold(name)} == {name for name in ours if f"ml.{name}" in named}
+
+
+def test_the_template_that_the_table_changes_breaks_no_rule() -> None:
+    assert [rule.id for rule, _ in broken_rules(hyperpod_template())] == []
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_a_template_that_sagemaker_refuses_breaks_a_rule(wrong: Wrong) -> None:
+    assert [rule.id for rule, _ in broken_rules(wrong_template(wrong))] == [wrong.rule]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        ("InstanceGroups.1.InstanceCount", 4, "hyperpodCount"),
+        ("NodeProvisioningMode", None, "hyperpodProvisioning"),
+    ],
+)
+def test_what_sagemaker_takes_and_bills_or_rolls_back_breaks_a_rule(path: str, value: object, rule: str) -> None:
+    template = hyperpod_template()
+    place: Any = template["Resources"]["HyperPod"]["Properties"]
+    *parents, name = path.split(".")
+    for each in parents:
+        place = place[int(each) if each.isdecimal() else each]
+    place[name] = value
+    assert [each.id for each, _ in broken_rules(template)] == [rule]

@@ -1,0 +1,218 @@
+"""HyperPod templates that a linter passes and SageMaker refuses: its reason, and the rule by which a synth does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from local_aws_scene import Template
+
+Properties = dict[str, Any]
+
+_ROLE = {"Fn::GetAtt": ["HyperPodRole", "Arn"]}
+_EKS = {"Eks": {"ClusterArn": "arn:aws:eks:us-east-1:111122223333:cluster/training"}}
+_FILES = {"FsxLustreConfig": {"DnsName": "fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com", "MountName": "abcdefgh"}}
+
+
+def _group(name: str, kind: str, count: int, slurm: dict[str, Any], **more: Any) -> dict[str, Any]:
+    settings = {"InstanceGroupName": name, "InstanceType": kind, "InstanceCount": count, "ExecutionRole": _ROLE}
+    return {**settings, "SlurmConfig": slurm, **more}
+
+
+def hyperpod_template() -> Template:
+    """Return a template with a legal HyperPod cluster on Slurm."""
+    workers = _group(
+        *("workers", "ml.p5.48xlarge", 0),
+        {"NodeType": "Compute", "PartitionNames": ["train"]},
+        LifeCycleConfig={"SourceS3Uri": "s3://scripts/hyperpod/", "OnInitComplete": "set_up.sh"},
+        InstanceStorageConfigs=[_FILES],
+    )
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "sagemaker.amazonaws.com"}}
+    network = {
+        "SecurityGroupIds": [{"Fn::ImportValue": "test-Group"}],
+        "Subnets": [{"Fn::ImportValue": "test-Subnet"}],
+    }
+    return {
+        "Resources": {
+            "HyperPodRole": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]}},
+            },
+            "HyperPod": {
+                "Type": "AWS::SageMaker::Cluster",
+                "Properties": {
+                    "ClusterName": "llama",
+                    "NodeProvisioningMode": "Continuous",
+                    "VpcConfig": network,
+                    "InstanceGroups": [_group("controller", "ml.m5.xlarge", 1, {"NodeType": "Controller"}), workers],
+                    "Tags": [{"Key": "cdk-training-cluster:cluster", "Value": "llama"}],
+                },
+            },
+        }
+    }
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong template.
+
+    Attributes:
+        name: What is wrong.
+        change: Makes the properties of a legal cluster wrong.
+        refusal: What SageMaker says.
+        rule: The rule by which a synth refuses it.
+    """
+
+    name: str
+    change: Callable[[Properties], object]
+    refusal: str
+    rule: str
+
+
+def _cluster(**properties: Any) -> Callable[[Properties], object]:
+    return lambda cluster: cluster.update(properties)
+
+
+def _workers(**settings: Any) -> Callable[[Properties], object]:
+    return lambda cluster: cluster["InstanceGroups"][1].update(settings)
+
+
+def _more(*groups: dict[str, Any]) -> Callable[[Properties], object]:
+    return lambda cluster: cluster["InstanceGroups"].extend(groups)
+
+
+def _on_eks(**settings: Any) -> Callable[[Properties], object]:
+    """Leave the workers alone on EKS, and change them."""
+
+    def change(cluster: Properties) -> None:
+        workers = {**cluster["InstanceGroups"][1], **settings}
+        del workers["InstanceStorageConfigs"]
+        kept = {key: value for key, value in workers.items() if value is not None}
+        cluster.update(Orchestrator=_EKS, InstanceGroups=[kept])
+
+    return change
+
+
+_CONTROLLER = {"NodeType": "Controller"}
+_LOGIN = {"NodeType": "Login"}
+_SCRIPT = {"SourceS3Uri": "s3://scripts/hyperpod/", "OnCreate": "set_up.sh"}
+
+WRONG = (
+    Wrong(
+        "no controller",
+        lambda cluster: cluster["InstanceGroups"].pop(0),
+        "Exactly one instance group must have the Slurm node type Controller, found 0",
+        "hyperpodController",
+    ),
+    Wrong(
+        "two controllers",
+        _more(_group("second", "ml.m5.xlarge", 1, _CONTROLLER)),
+        "Exactly one instance group must have the Slurm node type Controller, found 2",
+        "hyperpodController",
+    ),
+    Wrong(
+        "two login groups",
+        _more(_group("one", "ml.m5.xlarge", 1, _LOGIN), _group("two", "ml.m5.xlarge", 1, _LOGIN)),
+        "At most one instance group can have the Slurm node type Login, found 2",
+        "hyperpodController",
+    ),
+    Wrong(
+        "a compute group without a partition",
+        _workers(SlurmConfig={"NodeType": "Compute"}),
+        "PartitionNames is required for Compute",
+        "hyperpodPartition",
+    ),
+    Wrong(
+        "a login group with a partition",
+        _more(_group("login", "ml.m5.xlarge", 1, {**_LOGIN, "PartitionNames": ["train"]})),
+        "not allowed for other node types, got Login",
+        "hyperpodPartition",
+    ),
+    Wrong(
+        "a strategy beside continuous provisioning",
+        _cluster(Orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}}),
+        "SlurmConfigStrategy is not supported when NodeProvisioningMode is Continuous",
+        "hyperpodStrategy",
+    ),
+    Wrong(
+        "two life cycles",
+        _workers(LifeCycleConfig={**_SCRIPT, "OnInitComplete": "set_up.sh"}),
+        "OnCreate and OnInitComplete are mutually exclusive",
+        "hyperpodLifeCycle",
+    ),
+    Wrong(
+        "a life cycle without a place",
+        _workers(LifeCycleConfig={"OnInitComplete": "set_up.sh"}),
+        "SourceS3Uri is required in LifeCycleConfig",
+        "hyperpodLifeCycle",
+    ),
+    Wrong(
+        "an extension on EKS",
+        _on_eks(SlurmConfig=None),
+        "LifeCycleConfig with OnCreate is required for instance group workers with Amazon EKS",
+        "hyperpodLifeCycle",
+    ),
+    Wrong(
+        "Slurm's node types on EKS",
+        _on_eks(LifeCycleConfig=_SCRIPT),
+        "SlurmConfig of instance group workers is not allowed with Amazon EKS",
+        "hyperpodController",
+    ),
+    Wrong(
+        "a file system without a network",
+        lambda cluster: cluster.pop("VpcConfig"),
+        "VpcConfig is required when FsxLustreConfig is specified",
+        "hyperpodNetwork",
+    ),
+    Wrong(
+        "a type that SageMaker does not have",
+        _workers(InstanceType="ml.p5.16xlarge"),
+        "Value 'ml.p5.16xlarge' at 'instanceGroups.2.member.",
+        "hyperpodType",
+    ),
+    Wrong(
+        "a minimum above the count",
+        _workers(MinInstanceCount=2),
+        "MinInstanceCount 2 must not be greater than InstanceCount 0",
+        "hyperpodMinimum",
+    ),
+    Wrong(
+        "one name twice",
+        _more(_group("workers", "ml.p5.48xlarge", 0, {"NodeType": "Compute", "PartitionNames": ["more"]})),
+        "Duplicate instance group name workers",
+        "hyperpodNames",
+    ),
+    Wrong(
+        "tiered storage on Slurm",
+        _cluster(TieredStorageConfig={"Mode": "Enable"}),
+        "TieredStorageConfig is supported for clusters with Amazon EKS only",
+        "hyperpodEksAlone",
+    ),
+    Wrong(
+        "Spot Instances on Slurm",
+        _workers(CapacityRequirements={"Spot": {}}),
+        "CapacityRequirements Spot is supported for clusters with Amazon EKS only",
+        "hyperpodEksAlone",
+    ),
+    Wrong(
+        "a role of EC2's",
+        _workers(ExecutionRole={"Fn::GetAtt": ["NodeRole", "Arn"]}),
+        "Please ensure that the role exists and allows principal 'sagemaker.amazonaws.com'",
+        "hyperpodRole",
+    ),
+)
+
+
+def wrong_template(wrong: Wrong) -> Template:
+    """Return the template that SageMaker refuses.
+
+    Args:
+        wrong: The row of the table.
+    """
+    template = hyperpod_template()
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    template["Resources"]["NodeRole"] = {
+        "Type": "AWS::IAM::Role",
+        "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]}},
+    }
+    wrong.change(template["Resources"]["HyperPod"]["Properties"])
+    return template

@@ -1,0 +1,64 @@
+"""HyperPod of the local AWS: instance groups follow their counts, and change as SageMaker changes them."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_aws import LocalAws
+from local_aws_scene import Stacks
+from wrong_hyperpod import WRONG, Wrong, hyperpod_template, wrong_template
+
+
+def _counts(sagemaker: Any) -> dict[str, int]:
+    nodes = sagemaker.list_cluster_nodes(ClusterName="llama")["ClusterNodeSummaries"]
+    groups = [each["InstanceGroupName"] for each in nodes]
+    return {name: groups.count(name) for name in groups}
+
+
+def test_a_cluster_follows_its_sizes_and_a_deployment_that_changes_it_sets_them_anew(
+    aws: LocalAws, stacks: Stacks
+) -> None:
+    template = hyperpod_template()
+    stack = stacks.create(template)
+    assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
+    sagemaker = aws.client("sagemaker")
+    assert _counts(sagemaker) == {"controller": 1}
+    described = sagemaker.describe_cluster(ClusterName="llama")
+    (workers,) = (each for each in described["InstanceGroups"] if each["InstanceGroupName"] == "workers")
+    asked = {key: value for key, value in workers.items() if key not in ("CurrentCount", "TargetCount", "Status")}
+    sagemaker.update_cluster(ClusterName="llama", InstanceGroups=[{**asked, "InstanceCount": 2}])
+    assert _counts(sagemaker) == {"controller": 1, "workers": 2}
+    node = next(
+        each["InstanceId"]
+        for each in sagemaker.list_cluster_nodes(ClusterName="llama", InstanceGroupNameContains="workers")[
+            "ClusterNodeSummaries"
+        ]
+    )
+    assert sagemaker.batch_delete_cluster_nodes(ClusterName="llama", NodeIds=[node])["Successful"] == [node]
+    assert _counts(sagemaker) == {"controller": 1, "workers": 1}
+    with pytest.raises(ClientError, match="controller"):
+        sagemaker.batch_delete_cluster_nodes(
+            ClusterName="llama",
+            NodeIds=[
+                each["InstanceId"]
+                for each in sagemaker.list_cluster_nodes(ClusterName="llama")["ClusterNodeSummaries"]
+                if each["InstanceGroupName"] == "controller"
+            ],
+        )
+    template["Resources"]["HyperPod"]["Properties"]["Tags"].append({"Key": "team", "Value": "llama"})
+    stacks.update(stack, template)
+    assert _counts(sagemaker) == {"controller": 1, "workers": 1}
+    tags = sagemaker.list_tags(ResourceArn=described["ClusterArn"])["Tags"]
+    assert {"Key": "team", "Value": "llama"} in tags
+    template["Resources"]["HyperPod"]["Properties"]["NodeRecovery"] = "None"
+    stacks.update(stack, template)
+    assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
+    assert _counts(sagemaker) == {"controller": 1}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_what_sagemaker_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong: Wrong) -> None:
+    stack = stacks.create(wrong_template(wrong))
+    assert stacks.status(stack) == "ROLLBACK_COMPLETE"
+    assert wrong.refusal in " ".join(stacks.reasons(stack).values())
