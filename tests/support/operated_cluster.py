@@ -28,6 +28,14 @@ def refused(code: str, operation: str) -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
 
 
+_TAGGING = frozenset(
+    {
+        *("create_tags", "delete_tags", "create_or_update_tags"),
+        *("tag_resource", "untag_resource", "add_tags"),
+    }
+)
+
+
 @dataclass
 class Operated:
     """The clients of a session; each answers from the scene.
@@ -141,7 +149,7 @@ class Operated:
                 answers.pop(0)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("create_tags", "delete_tags", "create_or_update_tags"):
+        if name not in _TAGGING:
             raise AttributeError(name)
 
         def tag(**given: Any) -> None:

@@ -109,6 +109,9 @@ def _tag_owner(target: Target, keep: Keep, group: Mapping[str, Any]) -> None:
     if group.get("spot_fleet"):
         _tag_by_id(target, keep, [group["spot_fleet"]])
         return
+    if group.get("owner_arn"):
+        _tag_by_arn(target, keep, group)
+        return
     name = group.get("auto_scaling_group")
     if not name:
         raise ValueError(f"nothing owns the nodes of {group['node_group']}: {group['reason']}")
@@ -121,6 +124,24 @@ def _tag_owner(target: Target, keep: Keep, group: Mapping[str, Any]) -> None:
             # On the group alone: its nodes would keep it when the group's own is taken off.
             tag = {**owner, "Key": KEEP_UNTIL_TAG, "Value": keep.value, "PropagateAtLaunch": False}
             client.create_or_update_tags(Tags=[tag])
+
+
+def _tag_by_arn(target: Target, keep: Keep, group: Mapping[str, Any]) -> None:
+    """Write or take away the tag of an owner by the calls of its service, which its ARN names."""
+    arn, keys = group["owner_arn"], [KEEP_TAG, KEEP_UNTIL_TAG]
+    client = target.client(arn.split(":")[2])
+    with plain_refusals(f"the tags of the {group['owner']}"):
+        if "hyperpod_instance_group" in group:
+            # Its cluster carries the tags of an instance group, whose name follows the key.
+            name = group["hyperpod_instance_group"].rpartition("/")[2]
+            if keep.value is None:
+                client.delete_tags(ResourceArn=arn, TagKeys=[f"{key}/{name}" for key in keys])
+            else:
+                client.add_tags(ResourceArn=arn, Tags=[{"Key": f"{KEEP_UNTIL_TAG}/{name}", "Value": keep.value}])
+        elif keep.value is None:
+            client.untag_resource(resourceArn=arn, tagKeys=keys)
+        else:
+            client.tag_resource(resourceArn=arn, tags={KEEP_UNTIL_TAG: keep.value})
 
 
 def _tag_by_id(target: Target, keep: Keep, ids: Sequence[str]) -> None:

@@ -120,8 +120,12 @@ def _of_group(cluster: Deployed, name: str, since: timedelta) -> Asked:
             f"why takes a node's id such as i-0123456789abcdef0, or a node group of {cluster.name} ({known}), got "
             f"{name!r}"
         )
-    owner = "Auto Scaling" if any(one.get("auto_scaling_group") for one in groups) else "Spot Fleet"
-    return {"the power function": lambda: _power(groups), **_beside(cluster, name, since, (owner,))}
+    # Of other owners the power function alone says what their services report.
+    named = {"auto_scaling_group": "Auto Scaling", "spot_fleet": "Spot Fleet"}
+    owners = [owner for key, owner in named.items() if any(one.get(key) for one in groups)]
+    if not any(one.get("owner_arn") for one in groups):
+        owners = owners[:1] or ["Spot Fleet"]
+    return {"the power function": lambda: _power(groups), **_beside(cluster, name, since, owners)}
 
 
 def _refused(error: ValueError) -> Iterator[Finding]:

@@ -6,10 +6,14 @@ from functools import cache
 from typing import Any
 
 import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
+from cdk_training_cluster.functions.owner_permissions import OWNER_ACTIONS
 from cdk_training_cluster.power import ClusterPower, PowerGroup
+from cluster_contract.owners import OwnerKind, OwnerSettings
 from fake_dynamodb import TABLE
 from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements, unused
@@ -29,8 +33,16 @@ LAMBDA_CALLS = [
 @cache
 def synthesize(life: str) -> list[dict[str, Any]]:
     """Return the statements of the function's role in a cluster that lives so."""
-    groups, _ = LIVES[life]
-    stack = new_stack()
+    return made(new_stack(), LIVES[life][0])
+
+
+def granted(group: PowerGroup, stack: Stack | None = None) -> list[dict[str, Any]]:
+    """Return the statements of the function's role in a cluster of one node group."""
+    return made(stack or new_stack(), {"workers": group})
+
+
+def made(stack: Stack, groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
+    """Return the statements of the function's role in a cluster of some node groups."""
     ClusterPower(stack, "Power", cluster_name=CLUSTER, groups=groups, alert_topic=sns.Topic(stack, "Alerts"))
     template = Template.from_stack(stack).to_json()
     ids = {resource["Type"]: name for name, resource in template["Resources"].items()}
@@ -149,6 +161,28 @@ def live_with_blocks_among_others(scene: Scene) -> None:
     scene.minute(4)
 
 
+# What AWS PCS does in the function's name with each size.
+PCS_CALLS = [
+    *(Call(action=action, resource="*") for action in OWNER_ACTIONS[OwnerKind.PCS_COMPUTE_NODE_GROUP].validates),
+    Call(action="ec2:CreateTags", resource="*", context={"ec2:CreateAction": "CreateFleet"}),
+]
+
+
+def live_with_slurm(scene: Scene) -> None:
+    """Do all that is done with a compute node group of AWS PCS."""
+    group = scene.add_compute_node_group()
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+    group.deploy(4)
+    scene.minute(2)
+    scene.ec2.calls.extend(PCS_CALLS)
+
+
+def owned(kind: OwnerKind, id: str = "a/b", **settings: Any) -> PowerGroup:
+    return PowerGroup(count=4, owner=OwnerSettings(kind=kind, id=id), **settings)
+
+
 LIVES: dict[str, tuple[dict[str, PowerGroup], list[Callable[[Scene], None]]]] = {
     "groups": ({"workers": PowerGroup(count=8)}, [live_with_groups]),
     "terminations": ({"workers": PowerGroup(count=8, terminates_nodes=True)}, [live_with_terminations]),
@@ -175,6 +209,10 @@ LIVES: dict[str, tuple[dict[str, PowerGroup], list[Callable[[Scene], None]]]] = 
     "blocks among others": (
         {"workers": PowerGroup(count=8), "any": PowerGroup(count=8, capacity_blocks=["cr-any"])},
         [live_with_groups, live_with_blocks_among_others],
+    ),
+    "slurm": (
+        {"workers": PowerGroup(count=8), "slurm": owned(OwnerKind.PCS_COMPUTE_NODE_GROUP)},
+        [live_with_groups, live_with_slurm],
     ),
     "everything": (
         {
@@ -215,6 +253,52 @@ def test_nothing_is_allowed_that_the_function_does_not_do(life: tuple[list[dict[
     statements, calls = life
 
     assert unused(statements, calls) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "actions", "resource"),
+    [
+        ("eks_nodegroup", ["eks:UpdateNodegroupConfig", "eks:TagResource"], "eks:{}:nodegroup/a/b/1"),
+        (
+            "hyperpod_instance_group",
+            ["sagemaker:UpdateCluster", "sagemaker:BatchDeleteClusterNodes"],
+            "sagemaker:{}:cluster/abc",
+        ),
+        ("batch_compute_environment", ["batch:UpdateComputeEnvironment"], "batch:{}:compute-environment/a"),
+    ],
+)
+def test_owners_are_written_on_by_their_own_verbs_within_the_cluster(
+    kind: str, actions: list[str], resource: str
+) -> None:
+    of_kind = OwnerKind(kind)
+    group = owned(of_kind, terminates_nodes=of_kind.terminates_nodes)
+    statements, arn = granted(group), f"arn:aws:{resource.format(f'{REGION}:{ACCOUNT}')}"
+
+    def allowed(action: str, tags: dict[str, str], on: str = arn) -> bool:
+        context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+        return is_allowed(statements, Call(action=action, resource=on, context=context | {"aws:TagKeys": WRITTEN}))
+
+    own = {"cdk-training-cluster:cluster": CLUSTER}
+    assert [action for action in actions if not allowed(action, own)] == []
+    assert [action for action in actions if allowed(action, {})] == []
+    # The Auto Scaling group under a managed node group has the tags of EKS only.
+    for action in ("autoscaling:ResumeProcesses", "autoscaling:TerminateInstanceInAutoScalingGroup"):
+        assert allowed(action, {"eks:cluster-name": "a"}, GROUP) == (kind == "eks_nodegroup")
+        assert not allowed(action, {"eks:cluster-name": "other"}, GROUP)
+
+
+def test_the_role_of_nodes_is_passed_on_to_the_service_that_asks_for_it_alone() -> None:
+    stack = new_stack()
+    role = iam.Role.from_role_arn(stack, "Role", f"arn:aws:iam::{ACCOUNT}:role/nodes")
+    statements = granted(owned(OwnerKind.HYPERPOD_INSTANCE_GROUP, role=role), stack)
+
+    def passes(resource: str, service: str) -> bool:
+        context: dict[str, str | list[str]] = {"iam:PassedToService": service}
+        return is_allowed(statements, Call(action="iam:PassRole", resource=resource, context=context))
+
+    assert passes(role.role_arn, "sagemaker.amazonaws.com")
+    assert not passes(role.role_arn, "ec2.amazonaws.com")
+    assert not passes(f"{role.role_arn}-of-others", "sagemaker.amazonaws.com")
 
 
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"

@@ -51,6 +51,18 @@ def test_what_owns_the_nodes_is_kept_until_a_time(cluster: Operated) -> None:
     ]
 
 
+def test_an_owner_is_tagged_by_the_calls_of_its_service(cluster: Operated) -> None:
+    group = cluster.scene.add_compute_node_group()
+    cluster.scene.minute()
+    tags = keep(cluster, Keep.read("12h", off=False, now=_NOW), "slurm")
+    keep(cluster, Keep.read(None, off=True, now=_NOW), "slurm")
+    keys = ["cdk-training-cluster:keep", _UNTIL]
+    assert tags == [
+        ("tag_resource", {"resourceArn": group.arn, "tags": {_UNTIL: "2026-11-24T00:00:00Z"}}),
+        ("untag_resource", {"resourceArn": group.arn, "tagKeys": keys}),
+    ]
+
+
 def test_what_the_schedule_of_a_kept_group_does_is_said(
     cluster: Operated, capsys: pytest.CaptureFixture[str]
 ) -> None:
