@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -46,28 +45,6 @@ def grafana_files(cluster: ClusterFile) -> Mapping[str, str]:
         "provisioning/dashboards/training-cluster.yaml": _yaml(_PROVIDER),
         "rules.yaml": rules_file(),
     }
-
-
-def write_grafana_files(cluster: ClusterFile, directory: Path) -> list[Path]:
-    """Write the files, and return where they are; what is there already is overwritten.
-
-    Args:
-        cluster: What the file says.
-        directory: Where to.
-
-    Raises:
-        ValueError: As for `grafana_files`, or a file cannot be written.
-    """
-    written = []
-    for name, text in grafana_files(cluster).items():
-        path = directory / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"{path} cannot be written: {error.strerror}") from None
-        written.append(path)
-    return written
 
 
 def _yaml(content: Mapping[str, Any]) -> str:

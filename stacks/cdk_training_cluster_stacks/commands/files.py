@@ -1,6 +1,7 @@
 """The commands that read a file and call no AWS service."""
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -63,16 +64,43 @@ def grafana(
 ) -> None:
     """Write a Grafana dashboard of a cluster file, its data sources and Prometheus rules. Calls no AWS service."""
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
-    from cdk_training_cluster_stacks.grafana_files import write_grafana_files  # noqa: PLC0415
+    from cdk_training_cluster_stacks.grafana_files import grafana_files  # noqa: PLC0415
 
     with plain_errors(status=2):
         cluster = read_cluster_file(file)
-        for path in write_grafana_files(cluster, directory):
-            sys.stdout.write(f"{path}\n")
+        _write(directory, grafana_files(cluster))
     sys.stderr.write(
         f"Give Grafana the output PrometheusUrl of stack {cluster.cluster_stack_name} as environment variable "
         "PROMETHEUS_URL, and a role that may query the workspace.\n"
     )
+
+
+@commands.command()
+def sbatch(
+    file: File,
+    *,
+    directory: Annotated[
+        Path, typer.Option("--directory", "-o", metavar="DIRECTORY", help="Where to write them.", show_default=True)
+    ] = Path("jobs"),
+) -> None:
+    """Write batch scripts for Slurm: a training and NCCL tests of each node group. Calls no AWS service."""
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_stacks.job_files import job_files  # noqa: PLC0415
+
+    with plain_errors(status=2):
+        _write(directory, job_files(read_cluster_file(file)))
+
+
+def _write(directory: Path, files: Mapping[str, str]) -> None:
+    """Write files and print their paths; what is there already is overwritten."""
+    for name, text in files.items():
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+        sys.stdout.write(f"{path}\n")
 
 
 @commands.command(name="hyperpod-job")

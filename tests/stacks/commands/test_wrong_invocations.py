@@ -48,6 +48,8 @@ _CASES = {
     "preflight llama": "invalid value for 'FILE': preflight reads a cluster file",
     "diagram llama": "invalid value for 'FILE': diagram reads a cluster file",
     "grafana llama": "invalid value for 'FILE': grafana reads a cluster file",
+    "sbatch llama": "invalid value for 'FILE': sbatch reads a cluster file",
+    "sbatch pod.yaml": "pod has no Slurm on AWS PCS that runs batch scripts: add orchestrator: slurm",
     # Files that cannot be read, or are wrong.
     "plan none.yaml": "none.yaml: there is no such file",
     "costs none.yaml": "none.yaml: there is no such file",

@@ -128,6 +128,8 @@ def _cluster_settings(slurm: SlurmSettings, *, preempts: bool) -> Mapping[str, s
         "HealthCheckInterval": str(_seconds(slurm.health_check_interval)),
         "HealthCheckNodeState": "ANY",
         "JobRequeue": "1",
+        # Of memory that is given out too, a job that asks for none gets all: no other would share its node.
+        "SelectTypeParameters": "CR_CPU",
         **({"RequeueExit": ",".join(map(str, slurm.requeue_exit_codes))} if slurm.requeue_exit_codes else {}),
         # A job whose node fails its prolog runs on other nodes instead of being held for an operator.
         "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=5",

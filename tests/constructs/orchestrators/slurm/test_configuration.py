@@ -48,6 +48,7 @@ def test_a_cluster_without_settings_has_one_queue_of_all_its_node_groups() -> No
         "HealthCheckInterval": "60",
         "HealthCheckNodeState": "ANY",
         "JobRequeue": "1",
+        "SelectTypeParameters": "CR_CPU",
         "RequeueExit": "99",
         "SchedulerParameters": "nohold_on_prolog_fail,requeue_delay=5",
     }

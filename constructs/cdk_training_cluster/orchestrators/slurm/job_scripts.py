@@ -1,0 +1,83 @@
+"""Batch scripts for the nodes of a Slurm cluster, filled from its settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.orchestrators.slurm.configuration import queues_of
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
+
+_TEMPLATES = Path(__file__).parent / "sbatch"
+
+# Processes of a training for each Neuron device, one a logical NeuronCore.
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
+_PROCESSES_OF_A_NEURON_DEVICE = {"trn2": 4}
+_PROCESSES_OF_OLDER_ONES = 2
+
+
+def job_scripts(
+    slurm: SlurmSettings,
+    groups: Sequence[tuple[NodeGroup, InstanceTypeInfo]],
+    *,
+    mount_point: str | None,
+    datasets: Sequence[str] = (),
+) -> Mapping[str, str]:
+    """Return batch scripts for each node group with whole accelerators, by their paths: `workers/torchrun.sbatch`.
+
+    Args:
+        slurm: The settings of Slurm.
+        groups: All node groups, each with the facts about its type.
+        mount_point: Where the file system is mounted. None: there is none.
+        datasets: The directories of data sets, which a training waits for. Default: - it waits for none.
+    """
+    scripts = {}
+    for group, info in groups:
+        if group.gpu_sharing is not None or not (info.has_nvidia_gpus or info.has_neuron_devices):
+            continue
+        values = {
+            **_values(group, info),
+            "QUEUE": _queue_of(slurm, group.name),
+            "PREPARATION": "\n".join(_preparation(info, mount_point, datasets)),
+        }
+        if info.has_neuron_devices:
+            scripts[f"{group.name}/neuron.sbatch"] = _filled("torchrun", values)
+        else:
+            scripts |= {f"{group.name}/{name}.sbatch": _filled(name, values) for name in ("torchrun", "nccl-tests")}
+    return scripts
+
+
+def _queue_of(slurm: SlurmSettings, group: str) -> str:
+    """Return the first queue with a node group; the rules see to it that there is one."""
+    return next(queue.name for queue in queues_of(slurm) if queue.node_groups is None or group in queue.node_groups)
+
+
+def _preparation(info: InstanceTypeInfo, mount_point: str | None, datasets: Sequence[str]) -> Iterator[str]:
+    if datasets:
+        yield "# Fails where a data set cannot be had."
+        yield f"wait-for-dataset {' '.join(datasets)} --timeout 4h"
+    if info.has_neuron_devices and mount_point is not None:
+        yield "# A graph is compiled once for all nodes and runs."
+        yield f"export NEURON_COMPILE_CACHE_URL=${{NEURON_COMPILE_CACHE_URL:-{mount_point}/neuron-cache}}"
+
+
+def _values(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
+    gpus, devices = info.nvidia_gpu_count, info.neuron_device_count
+    return {
+        "NODE_GROUP": group.name,
+        "NODES": str(group.count),
+        "ACCELERATORS": f"gpus-per-node={gpus}" if gpus else f"gres=neuron:{devices}",
+        "PROCESSES": str(gpus or devices * _processes_of_a_device(info)),
+    }
+
+
+def _processes_of_a_device(info: InstanceTypeInfo) -> int:
+    family = info.name.partition(".")[0].rstrip("nu")
+    return _PROCESSES_OF_A_NEURON_DEVICE.get(family, _PROCESSES_OF_OLDER_ONES)
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    text = (_TEMPLATES / f"{name}.sbatch").read_text(encoding="utf-8")
+    for placeholder, value in values.items():
+        text = text.replace(f"@{placeholder}@", value)
+    return text

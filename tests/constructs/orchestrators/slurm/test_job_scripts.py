@@ -1,0 +1,73 @@
+"""The batch scripts that come with the library, as they are filled for node groups."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cdk_training_cluster import GpuSharing, NodeGroup
+from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.orchestrators.slurm.job_scripts import job_scripts
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmQueue, SlurmSettings
+
+_GROUPS = [
+    NodeGroup("workers", instance_types=["p5.48xlarge"], count=8),
+    NodeGroup("trainium", instance_types=["trn2.48xlarge"], count=4),
+    NodeGroup("older", instance_types=["trn1.32xlarge"], count=2),
+    NodeGroup("shared", instance_types=["g6.12xlarge"], count=1, gpu_sharing=GpuSharing.mps(4)),
+    NodeGroup("data", instance_types=["c7i.48xlarge"], count=1),
+]
+_SLURM = SlurmSettings(queues=[SlurmQueue("neuron", node_groups=["trainium", "older"]), SlurmQueue("rest")])
+SCRIPTS = job_scripts(
+    _SLURM,
+    [(group, instance_type_info(group.instance_types[0])) for group in _GROUPS],
+    mount_point="/fsx",
+    datasets=["/fsx/tokens", "/fsx/eval"],
+)
+
+
+def test_node_groups_whose_jobs_have_whole_accelerators_get_scripts() -> None:
+    assert list(SCRIPTS) == [
+        "workers/torchrun.sbatch",
+        "workers/nccl-tests.sbatch",
+        "trainium/neuron.sbatch",
+        "older/neuron.sbatch",
+    ]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_filled_and_sound(name: str, tmp_path: Path) -> None:
+    assert re.findall(r"@[A-Z_]+@", SCRIPTS[name]) == []
+    script = tmp_path / "job.sh"
+    script.write_text(SCRIPTS[name])
+    # The variables' file is on nodes; the inner shell of a step expands; a trap calls a function.
+    checked = subprocess.run(
+        ["shellcheck", "--exclude=SC1091,SC2016,SC2329", str(script)], capture_output=True, text=True, check=False
+    )
+    assert checked.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "workers/torchrun.sbatch",
+            ["#SBATCH --partition=rest", "#SBATCH --nodes=8", "#SBATCH --gpus-per-node=8", "--nproc-per-node 8 "],
+        ),
+        ("workers/torchrun.sbatch", ["wait-for-dataset /fsx/tokens /fsx/eval --timeout 4h"]),
+        (
+            "trainium/neuron.sbatch",
+            ["#SBATCH --partition=neuron", "--gres=neuron:16", "--nproc-per-node 64 ", "/fsx/neuron-cache"],
+        ),
+        ("older/neuron.sbatch", ["#SBATCH --constraint=older", "--nproc-per-node 32 "]),
+        ("workers/nccl-tests.sbatch", ["#SBATCH --ntasks-per-node=8", '-np "$SLURM_NTASKS" -N 8 ']),
+    ],
+)
+def test_a_script_asks_for_what_its_node_group_has(name: str, lines: list[str]) -> None:
+    assert [line for line in lines if line not in SCRIPTS[name]] == []
+
+
+def test_a_cluster_without_file_system_waits_for_nothing() -> None:
+    workers = [(_GROUPS[0], instance_type_info("p5.48xlarge"))]
+    assert "wait-for-dataset" not in job_scripts(_SLURM, workers, mount_point=None)["workers/torchrun.sbatch"]
