@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-kubernetes test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -74,6 +74,13 @@ $(VENV)/.kubernetes: $(VENV)/.installed
 
 test-kubernetes: setup $(VENV)/.kubernetes ## Check the generated Kubernetes folder with Kubernetes' schemas, Trainer's models, Helm and kustomize
 	@pytest -q -n 0 -rs tests/stacks/manifests
+
+build/slurm/.fetched: scripts/make_slurm_root.sh
+	@bash scripts/make_slurm_root.sh $(@D)
+	@touch $@
+
+test-slurm: setup build/slurm/.fetched ## Run jobs through lost nodes, Xids and preemption on Debian's Slurm, and say how long each took
+	@pytest -q -s -rs -n 0 -m "" tests/constructs/orchestrators/slurm/test_real_slurm.py
 
 test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
 	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py
