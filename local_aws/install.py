@@ -15,6 +15,7 @@ from moto.autoscaling.responses import AutoScalingResponse
 from moto.awslambda import urls as lambda_urls
 from moto.awslambda.models import LambdaBackend
 from moto.awslambda.responses import LambdaResponse
+from moto.batch.responses import BatchResponse
 from moto.budgets.responses import BudgetsResponse
 from moto.cloudformation import urls as cloudformation_urls
 from moto.cloudwatch.models import CloudWatchBackend
@@ -46,6 +47,7 @@ from local_aws.services import (
     alarms,
     auto_scaling,
     automations,
+    batch,
     buckets,
     budgets,
     capacity_reservations,
@@ -183,6 +185,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
             prometheus.describe_workspace_configuration,
         )
     ),
+    *((BatchResponse, action, "runs containers in Docker, and no nodes for them") for action in batch.ACTIONS),
     *(
         (EKSResponse, action, "runs no nodes" if hasattr(EKSResponse, action.__name__) else "missing")
         for action in eks.ACTIONS

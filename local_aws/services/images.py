@@ -60,8 +60,19 @@ EKS_IMAGES: Mapping[str, str] = {name: _eks_image(place).id for name, place in _
 """The ids of EKS's images, by the type of image."""
 
 
+# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+BATCH_IMAGE = PublicImage(
+    "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id",
+    "x86_64",
+    "/dev/xvda",
+    "ECS-optimized Amazon Linux 2023 (gpu)",
+)
+"""The image that Batch takes for GPUs."""
+
+
 def public_images() -> Iterator[PublicImage]:
-    """Yield the Deep Learning, Neuron and EKS images."""
+    """Yield the Deep Learning, Neuron, EKS and ECS images."""
+    yield BATCH_IMAGE
     yield from map(_eks_image, _EKS.values())
     for system, device in _ROOT_DEVICES.items():
         for architecture in ("x86_64", "arm64"):

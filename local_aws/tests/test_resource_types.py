@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from batch_template import batch_template
 from capacity_templates import POOL, reservation
 from eks_template import eks_template
 from local_aws import LocalAws
@@ -413,6 +414,7 @@ def test_no_type_is_carried_out_that_no_test_deploys() -> None:
         alone,
         spot_fleet(),
         warm_nodes(),
+        batch_template(),
         eks_template(),
         pcs_cluster(),
         _everything("first", 1),

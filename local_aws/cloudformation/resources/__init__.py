@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from local_aws.cloudformation.resources import (
+    batch,
     budgets,
     compute,
     custom,
@@ -29,6 +30,7 @@ from local_aws.cloudformation.resources import (
 from local_aws.cloudformation.resources.base import Handler
 
 _MODULES = (
+    batch,
     budgets,
     compute,
     custom,

@@ -29,6 +29,7 @@ class _Tagging:
 
 _TAGGING: Mapping[str, _Tagging] = {
     "amp": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
+    "batch": _Tagging("tag_resource", "untag_resource", "resourceArn", keys="tagKeys", tags="tags"),
     "cloudwatch": _Tagging("tag_resource", "untag_resource", "ResourceARN"),
     "dynamodb": _Tagging("tag_resource", "untag_resource", "ResourceArn"),
     "ec2": _Tagging("create_tags", "delete_tags", "Resources", keys="Tags"),
