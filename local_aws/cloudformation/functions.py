@@ -135,6 +135,14 @@ class Resolver:
             )
         return str(delimiter).join(_text(value) for value in values)
 
+    def _select(self, argument: Any) -> Any:
+        index, values = argument
+        return self._resolve(values)[int(index)]
+
+    def _split(self, argument: Any) -> list[str]:
+        delimiter, value = argument
+        return str(self._resolve(value)).split(delimiter)
+
     def _sub(self, argument: Any) -> str:
         text, own = (argument[0], argument[1]) if isinstance(argument, list) else (argument, {})
 
@@ -154,6 +162,8 @@ class Resolver:
         "Fn::If": _if,
         "Fn::ImportValue": _import,
         "Fn::Join": _join,
+        "Fn::Select": _select,
+        "Fn::Split": _split,
         "Fn::Sub": _sub,
     }
 

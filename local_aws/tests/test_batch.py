@@ -6,6 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch_template import TAG, batch_template
+from cdk_training_cluster.orchestrators.batch.template_rules import REASONS
+from cdk_training_cluster.template_rules import broken_rules
 from local_aws import LocalAws
 from local_aws_scene import Stacks
 from wrong_batch import WRONG
@@ -98,3 +100,15 @@ def test_what_batch_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong
     stack = stacks.create(template)
     assert stacks.status(stack) == "ROLLBACK_COMPLETE"
     assert wrong.refusal in " ".join(stacks.reasons(stack).values())
+
+
+def test_the_right_template_breaks_no_rule() -> None:
+    assert all(reason in str(batch_template()) for reason in REASONS)
+    assert list(broken_rules(batch_template())) == []
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+def test_a_synth_refuses_each_by_its_rule_and_by_no_other(wrong: Any) -> None:
+    template = batch_template()
+    wrong.change(template["Resources"])
+    assert [rule.id for rule, _ in broken_rules(template)] == [wrong.rule]

@@ -23,6 +23,7 @@ from cdk_training_cluster.orchestrators.batch.environments import agent_part, en
 from cdk_training_cluster.orchestrators.batch.job_definitions import make_job_definition, submit_command
 from cdk_training_cluster.orchestrators.batch.rules import BATCH_RULES, BatchContext
 from cdk_training_cluster.orchestrators.batch.settings import BatchJob, BatchQueue, BatchSettings
+from cdk_training_cluster.orchestrators.batch.template_rules import REASONS
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
 from cdk_training_cluster.validation.rule import Level, Problem, broken
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
 
 _ECS_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
-
-# All for which Batch can end a job that waits: no node can ever run it, and then, EC2 has none.
-# https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
-_NEVER = ("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE", "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
-_CAPACITY = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
 
 
 class BatchOrchestrator(Orchestrator):
@@ -163,10 +159,8 @@ class BatchOrchestrator(Orchestrator):
     def _make_queue(self, cluster: "TrainingCluster", queue: BatchQueue) -> batch.CfnJobQueue:
         policy = None if not queue.shares else _make_policy(cluster, queue.name, queue.shares)
         names = list(self._environments) if queue.node_groups is None else queue.node_groups
-        limits = [
-            *((reason, self.batch.unplaceable_timeout) for reason in _NEVER),
-            (_CAPACITY, self.batch.capacity_timeout),
-        ]
+        capacity, never = self.batch.capacity_timeout, self.batch.unplaceable_timeout
+        limits = [(reason, capacity if reason.startswith("CAPACITY") else never) for reason in REASONS]
         return batch.CfnJobQueue(
             cluster,
             f"Queue{queue.name}",
