@@ -73,6 +73,7 @@ $(VENV)/.kubernetes: $(VENV)/.installed
 	@touch $@
 
 test-kubernetes: setup $(VENV)/.kubernetes ## Check the generated Kubernetes folder with Kubernetes' schemas, Trainer's models, Helm and kustomize
+	@python -m scripts.fetch_charts
 	@pytest -q -n 0 -rs tests/stacks/manifests
 
 build/slurm/.fetched: scripts/make_slurm_root.sh

@@ -16,7 +16,7 @@ Files that you have changed are not overwritten; `overlay/` is yours.
 
 ## Apply
 
-{deployed}1. Run the command of the output `KubeconfigCommand` of the stack `{name}-cluster`.
+{deployed}1. Let kubectl reach the cluster: {reach}.
 2. `helmfile apply` installs the charts of `helmfile.yaml` at fixed versions.
 3. `kubectl diff -k overlay`, then `kubectl apply --server-side -k overlay`: what charts bring has to be there first.
 4. `kubectl create -f {job}` starts a job; `kubectl get workloads --all-namespaces` shows who waits for what.
@@ -61,6 +61,11 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         if names
         else ""
     )
+    reach = (
+        f"`aws eks update-kubeconfig --region {wanted.region} --name <the EKS cluster of HyperPod>`"
+        if wanted.hyperpod
+        else f"run the command of the output `KubeconfigCommand` of the stack `{wanted.name}-cluster`"
+    )
     argocd = (
         "\nWith Argo CD: commit this folder and `kubectl apply -f argocd/applications.yaml` in place of 2 and 3.\n"
         if wanted.settings.argocd
@@ -69,6 +74,7 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
     return _PAGE.format(
         name=wanted.name,
         deployed=deployed,
+        reach=reach,
         job=jobs[0] if jobs else "<a job>",
         argocd=argocd,
         charts="\n".join(f"| {each.name} | {each.chart.version} | {each.chart.purpose} |" for each in installed),

@@ -16,7 +16,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files, write_folder
 from cdk_training_cluster_stacks.manifests.command import run
 from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
-from cdk_training_cluster_stacks.manifests.reading import deployed_values, wanted_of
+from cdk_training_cluster_stacks.manifests.reading import deployed_values, known_values, wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 from kubernetes_folder import FOLDERS, wanted
 
@@ -126,6 +126,42 @@ def test_each_value_that_is_not_known_says_how_it_is_found() -> None:
 def test_a_cluster_without_kubernetes_is_refused_with_what_to_write() -> None:
     with pytest.raises(ValueError, match="runs no jobs on Kubernetes: write orchestrator: eks"):
         wanted_of(read_cluster_file("clusters/p5-reservation.yaml"))
+
+
+_HYPERPOD = """\
+name: pod
+availability_zone: us-east-1b
+orchestrator:
+  hyperpod:
+    engine: eks
+    eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
+    kubernetes: {karpenter: false}
+file_system: {existing: {file_system_id: fs-0a1b2c3d4e5f67890, mount_name: abcdefgh}}
+network: {vpc_id: vpc-0a1b2c3d4e5f67890, subnet_id: subnet-0a1b2c3d4e5f67890}
+node_groups:
+  - {name: workers, instance_types: [p5.48xlarge], count: 2, image: latest}
+"""
+
+
+def test_on_hyperpod_its_own_chart_brings_the_plugins_and_its_label_finds_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(_HYPERPOD)
+    cluster = read_cluster_file(file)
+    files = generated_files(wanted_of(cluster))
+    assert [path for path in files if path.startswith("values/")] == [
+        "values/kueue.yaml",
+        "values/trainer.yaml",
+        "values/dcgm-exporter.yaml",
+    ]
+    assert "sagemaker.amazonaws.com/instance-group-name: workers" in files["manifests/runtimes.yaml"]
+    assert known_values(cluster) == {
+        "FILE_SYSTEM_ID": "fs-0a1b2c3d4e5f67890",
+        "FILE_SYSTEM_DNS_NAME": "fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",
+        "FILE_SYSTEM_MOUNT_NAME": "abcdefgh",
+    }
+    file.write_text(_HYPERPOD.replace("karpenter: false", "karpenter: true"))
+    with pytest.raises(ValueError, match="karpenter must be left out with HyperPod"):
+        wanted_of(read_cluster_file(file))
 
 
 class _Answers:

@@ -8,6 +8,7 @@ import yaml
 
 from cdk_training_cluster import Capacity, NodeGroup, Placement
 from cdk_training_cluster.instance_types import all_instance_types
+from cdk_training_cluster.orchestrators.eks.node_groups import labels
 from cdk_training_cluster_stacks.manifests import generated_files
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.quotas import number
@@ -90,6 +91,7 @@ def test_the_label_of_a_shared_node_names_a_configuration_that_there_is(
     values = yaml.safe_load(generated_files(wanted(group, WORKERS))[f"values/{release}.yaml"])
     assert group.gpu_sharing is not None
     label = next(iter(group.gpu_sharing.kubernetes_labels(group.name).values()))
+    assert labels(group, nodes_of(group).info).items() >= group.gpu_sharing.kubernetes_labels(group.name).items()
     if key == "mig-configs":
         document = yaml.safe_load(values["migManager"]["config"]["data"]["config.yaml"])
         (layout,) = document[key][label]
