@@ -7,13 +7,13 @@ import pytest
 from aws_cdk.assertions import Template
 from cfnlint import api
 from cfnlint.config import ManualArgs
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
 
-from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
-from cluster_plans import SAMPLE, ClusterPlan, Sample, node_group
+from cluster_plans import ENGINES, SAMPLE, ClusterPlan, Sample
 from cluster_strategies import CLASSES, legal_clusters
 from drawn_examples import examples
-from synthesis import ZONE, new_stack
+from synthesis import new_stack
 
 # A failure is not made smaller, which would take minutes: it shows the plan of the cluster as it is.
 _QUICKLY: dict[str, Any] = {
@@ -25,21 +25,13 @@ _QUICKLY: dict[str, Any] = {
 _NOT_THE_TEMPLATE_S = ["E3628"]
 
 
-def _problems(plan: ClusterPlan) -> list[str]:
-    groups = [node_group(each) for each in plan.groups]
-    together = ClusterContext.of(groups, facts=plan.facts, availability_zone=ZONE)
-    return [str(problem) for problem in cluster_problems(together)]
-
-
 @given(legal_clusters())
 @settings(examples(60), **_QUICKLY)
 def test_no_rule_refuses_a_legal_cluster(plan: ClusterPlan) -> None:
-    assert _problems(plan) == []
+    assert plan.problems() == []
 
 
-@given(legal_clusters())
-@settings(examples(2), **_QUICKLY)
-def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: ClusterPlan) -> None:
+def _lints(plan: ClusterPlan) -> None:
     stack = new_stack()
     plan.make(stack)
     template = json.dumps(Template.from_stack(stack).to_json())
@@ -47,9 +39,25 @@ def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: C
     assert [str(found) for found in api.lint(template, config=config)] == []
 
 
+@given(legal_clusters())
+@settings(examples(1), **_QUICKLY)
+def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: ClusterPlan) -> None:
+    _lints(plan)
+
+
+@given(legal_clusters(), st.sampled_from(sorted(ENGINES)))
+@settings(examples(1), **_QUICKLY)
+def test_any_legal_cluster_of_any_engine_synthesizes_to_what_cfn_lint_finds_nothing_in(
+    plan: ClusterPlan, engine: str
+) -> None:
+    taken = plan.for_engine(engine)
+    assume(taken.groups and not taken.problems())
+    _lints(taken)
+
+
 @pytest.mark.parametrize("sample", SAMPLE.values(), ids=list(SAMPLE))
 def test_the_sample_of_legal_clusters_is_legal(sample: Sample) -> None:
-    assert _problems(sample.plan) == []
+    assert sample.plan.problems() == []
 
 
 def test_the_sample_uses_every_way_to_buy() -> None:

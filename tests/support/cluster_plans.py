@@ -1,7 +1,7 @@
 """Whole clusters as plain data: what a cluster is made of, the cluster that it makes, and a sample of legal ones."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -23,12 +23,38 @@ from cdk_training_cluster import (
     TrainingCluster,
     WarmPool,
 )
+from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
+from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
+from cdk_training_cluster.orchestrators.batch.settings import BatchSettings
+from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator
+from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
+from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
+from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
+from cdk_training_cluster.validation.rule import Problem
 from synthesis import ZONE
 
 VPC, SUBNET, BUCKET = "vpc-0a1b2c3d4e5f67890", "subnet-0a1b2c3d4e5f67890", "corpus"
 
 Settings = Mapping[str, Any]
 """Of a node group, but for how it is bought: that is `call`, a name, and `buy`, the call's own settings."""
+
+
+_EXTRAS = ("warm_pool", "placement", "interface_layout")
+_SECOND_ZONE = "us-east-1a"
+_EKS = "arn:aws:eks:us-east-1:111122223333:cluster/pod"
+
+ENGINES: Mapping[str, Callable[[], Orchestrator]] = {
+    "none": NoOrchestrator,
+    "slurm": lambda: SlurmOrchestrator(SlurmSettings()),
+    "eks": lambda: EksOrchestrator(EksSettings(control_plane_zone=_SECOND_ZONE)),
+    "hyperpod_slurm": lambda: HyperPodOrchestrator(HyperPodSettings()),
+    "hyperpod_eks": lambda: HyperPodOrchestrator(HyperPodSettings(engine=HyperPodEngine.EKS, eks_cluster_arn=_EKS)),
+    "batch": lambda: BatchOrchestrator(BatchSettings()),
+}
+"""What runs jobs, with its default settings."""
 
 
 def reservation_id(number: int) -> str:
@@ -46,6 +72,7 @@ class ClusterPlan:
         existing_network: Whether the VPC is there already.
         budget: What it may cost. None: anything.
         facts: Facts about types that the catalog does not have.
+        engine: What runs jobs, by its name in `ENGINES`.
     """
 
     groups: tuple[Settings, ...]
@@ -53,6 +80,7 @@ class ClusterPlan:
     existing_network: bool = False
     budget: Budget | None = None
     facts: Sequence[InstanceTypeInfo] = field(default=(), repr=False)
+    engine: str = "none"
 
     def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
         """Make the cluster.
@@ -74,7 +102,34 @@ class ClusterPlan:
             datasets=[Dataset(bucket=bucket, prefix="tokens/", file_system_path="/data")] if self.dataset else [],
             instance_type_facts=self.facts,
             budget=self.budget,
+            _orchestrator=ENGINES[self.engine](),
         )
+
+    def problems(self) -> list[str]:
+        """Return what the rules say of it."""
+        return [*map(str, self._found())]
+
+    def for_engine(self, engine: str) -> "ClusterPlan":
+        """Return it with another engine, and the node groups that it takes, as they are or without extras."""
+        plain = tuple({name: group[name] for name in group if name not in _EXTRAS} for group in self.groups)
+        taken = []
+        for each in zip(self.groups, plain, strict=True):
+            legal = (one for one in each if not replace(self, groups=(one,), engine=engine).problems())
+            taken += [group for group in (next(legal, None),) if group is not None]
+        # EKS needs a second subnet of a network that exists.
+        existing = self.existing_network and engine != "eks"
+        return replace(self, groups=tuple(taken), existing_network=existing, engine=engine)
+
+    def _found(self) -> Iterator[Problem]:
+        orchestrator = ENGINES[self.engine]()
+        together = ClusterContext.of(
+            [node_group(each) for each in self.groups],
+            facts=self.facts,
+            availability_zone=ZONE,
+            orchestrator=orchestrator.kind,
+        )
+        yield from cluster_problems(together)
+        yield from orchestrator.problems(together)
 
 
 def node_group(settings: Settings) -> NodeGroup:

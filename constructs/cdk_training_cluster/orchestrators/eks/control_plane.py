@@ -156,7 +156,7 @@ class EksControlPlane(Construct):
                 )
             ],
         )
-        cluster.node.add_dependency(log_group, role)
+        cluster.node.add_dependency(log_group)
         if given.public_access_cidrs:
             acknowledge(cluster, "AwsSolutions-EKS1", "The API is reached from public_access_cidrs alone.")
         if set(given.logs) != set(LOG_TYPES):
