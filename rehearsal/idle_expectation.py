@@ -25,6 +25,9 @@ class Fate(StrEnum):
     KEEP = "keep"
     """It runs on, since its policy is off."""
 
+    ENGINE = "engine"
+    """It runs on, since the scheduler that launched it alone takes it out again."""
+
     DRY_RUN = "dry run"
     """It runs on, and a message says that it would have been stopped."""
 
@@ -158,6 +161,9 @@ class IdleExpectation:
         releases = self._releases(node) and not self._is_alone(node)
         if all(one.reserved for one in self.together(node)) and not releases:
             return Fate.RESERVED
+        group = self._settings.groups.get(node.node_group)
+        if group is not None and group.owner is not None and group.owner.engine_sized:
+            return Fate.ENGINE
         return Fate.DRY_RUN if policy.dry_run else Fate.STOPPED
 
     def _is_alone(self, node: IdleNode) -> bool:

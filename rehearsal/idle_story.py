@@ -8,7 +8,12 @@ from typing import Any
 from rehearsal.idle_expectation import Fate, IdleExpectation, IdleNode
 
 # What a node that runs on is called at the end.
-_CALLED: Mapping[Fate, str] = {Fate.DRY_RUN: "stop", Fate.RESERVED: "reserved", Fate.KEEP: "keep"}
+_CALLED: Mapping[Fate, str] = {
+    Fate.DRY_RUN: "stop",
+    Fate.RESERVED: "reserved",
+    Fate.KEEP: "keep",
+    Fate.ENGINE: "unstoppable",
+}
 _SAID_OF = {"busy": "busy", "preparing": "busy", "silent": "unknown"}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, POWER_TAG
 from rehearsal.readback import Client
+from rehearsal.slurm import compute_node_groups
 
 ON_DEMAND = "on-demand"
 """The market of an instance that DescribeInstances names none for."""
@@ -22,7 +23,7 @@ def node_groups(client: Client, cluster: str) -> list[dict[str, Any]]:
         client: Makes clients of the local AWS.
         cluster: The cluster's name, as in its tag.
     """
-    found = [*_auto_scaling_groups(client, cluster), *_spot_fleets(client, cluster)]
+    found = [*_auto_scaling_groups(client, cluster), *_spot_fleets(client, cluster), *_slurm_groups(client, cluster)]
     return sorted(found, key=lambda group: str(group["name"]))
 
 
@@ -56,6 +57,18 @@ def _spot_fleets(client: Client, cluster: str) -> Iterator[dict[str, Any]]:
             "auto_scaling_group": None,
             "spot_fleet": fleet,
             "desired_capacity": request["SpotFleetRequestConfig"]["TargetCapacity"],
+            "warm_pool": None,
+        }
+
+
+def _slurm_groups(client: Client, cluster: str) -> Iterator[dict[str, Any]]:
+    for group, tags, ids in compute_node_groups(client, cluster):
+        yield {
+            **_node_group(client, tags, _instances(client, ids)),
+            "auto_scaling_group": None,
+            "spot_fleet": None,
+            "run_by": f"compute node group {group['id']}",
+            "desired_capacity": group["scalingConfiguration"]["maxInstanceCount"],
             "warm_pool": None,
         }
 

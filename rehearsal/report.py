@@ -83,12 +83,16 @@ def _purchases(groups: Sequence[Mapping[str, Any]]) -> Table:
         reservation, pool = group["reservation"], group["warm_pool"]
         table.add_row(
             group["name"],
-            "Auto Scaling group" if group["spot_fleet"] is None else f"Spot Fleet {group['spot_fleet']}",
+            group.get("run_by") or _run_by(group),
             ", ".join(f"{count} {source}" for source, count in group["bought_from"].items()) or "-",
             "-" if reservation is None else f"{reservation['instances']}, until {reservation['ends'] or 'cancelled'}",
             "-" if pool is None else _pool(pool),
         )
     return table
+
+
+def _run_by(group: Mapping[str, Any]) -> str:
+    return "Auto Scaling group" if group["spot_fleet"] is None else f"Spot Fleet {group['spot_fleet']}"
 
 
 def _pool(pool: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
-from rehearsal import readback, report, verdicts
+from rehearsal import readback, report, slurm, verdicts
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.checks import Deployment, differences
@@ -95,11 +95,14 @@ class Rehearsal:
         alone = self._inventory()
         with self._step("Deploy the cluster: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
+        if slurm.need_all_nodes(self._aws, cluster.name):
+            self._console.print("Jobs need all nodes that Slurm may launch.")
         ticks = self._power(at_least=2)
         found = self._read()
         self._findings.results.update(found, ticks=ticks)
         self._compare(found)
         report.show_deployed(self._console, found)
+        slurm.show_queues(self._console, found["queues"], found["node_groups"])
         storage = self._storage()
         storage.tell(found, self._functions())
         found, alone = self._read(), self._with_what_training_wrote(alone)
@@ -179,6 +182,7 @@ class Rehearsal:
                 sorted(sum((Counter(stack["resources"]) for stack in stacks.values()), Counter()).items())
             ),
             "node_groups": node_groups(client, self._cluster.name),
+            "queues": slurm.queues(client, self._cluster.name),
             "file_system": system,
             "datasets": readback.datasets(client, system["id"]) if system else [],
         }

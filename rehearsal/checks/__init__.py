@@ -8,12 +8,13 @@ from rehearsal.checks.guardrails import GUARDRAIL_FUNCTIONS
 from rehearsal.checks.hydration import HYDRATION
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.purchases import PURCHASES, RESERVATIONS
+from rehearsal.checks.slurm import SLURM_QUEUES
 from rehearsal.checks.stacks import STACKS
 from rehearsal.checks.storage import DATASETS, FILE_SYSTEM
 
 CHECKS: tuple[Check, ...] = (
     *(STACKS, NODE_GROUPS, PURCHASES, RESERVATIONS, FILE_SYSTEM, DATASETS, HYDRATION),
-    *(GUARDRAIL_FUNCTIONS, COST_BUDGETS),
+    *(GUARDRAIL_FUNCTIONS, COST_BUDGETS, SLURM_QUEUES),
 )
 
 

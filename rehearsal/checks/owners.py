@@ -8,7 +8,8 @@ from cluster_contract.tags import NODE_GROUP_TAG
 from rehearsal.checks.check import Deployment
 from rehearsal.templates import Resource, of_type
 
-_OWNERS = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet")
+PCS_GROUP = "AWS::PCS::ComputeNodeGroup"
+_OWNERS = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet", PCS_GROUP)
 
 
 def owners(deployment: Deployment) -> Mapping[str, Resource]:
@@ -17,7 +18,9 @@ def owners(deployment: Deployment) -> Mapping[str, Resource]:
     Args:
         deployment: The deployed cluster.
     """
-    return {owner.tags[NODE_GROUP_TAG]: owner for owner in of_type(deployment.resources, *_OWNERS)}
+    # Login nodes belong to no node group.
+    found = (owner for owner in of_type(deployment.resources, *_OWNERS) if NODE_GROUP_TAG in owner.tags)
+    return {owner.tags[NODE_GROUP_TAG]: owner for owner in found}
 
 
 def counts(deployment: Deployment) -> dict[str, int]:
@@ -43,6 +46,10 @@ def launches(deployment: Deployment, owner: Resource) -> Iterator[tuple[str, Map
     """
     made = of_type(deployment.resources, "AWS::EC2::LaunchTemplate")
     templates = {one.id: one.properties["LaunchTemplateData"] for one in made}
+    if owner.type == PCS_GROUP:
+        data = templates[owner.properties["CustomLaunchTemplate"]["TemplateId"]]
+        yield from ((each["InstanceType"], data) for each in owner.properties["InstanceConfigs"])
+        return
     mixed = owner.properties.get("MixedInstancesPolicy", {}).get("LaunchTemplate")
     request = owner.properties.get("SpotFleetRequestConfigData", {})
     for launch in [mixed] if mixed else request.get("LaunchTemplateConfigs") or [owner.properties]:

@@ -23,7 +23,7 @@ def _of_group(deployment: Deployment, owner: Resource, count: int) -> dict[str, 
     distribution = owner.properties.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {})
     is_fleet = owner.type == "AWS::EC2::SpotFleet"
     market = str(data.get("InstanceMarketOptions", {}).get("MarketType", ON_DEMAND))
-    if is_fleet or _ALL_SPOT.items() <= distribution.items():
+    if is_fleet or owner.properties.get("PurchaseOption") == "SPOT" or _ALL_SPOT.items() <= distribution.items():
         market = "spot"
     facts = {
         "bought_from": _bought_from(deployment, _reserved(deployment, owner, data), market, count),

@@ -94,6 +94,13 @@ class _ComputeNodeGroup(_Pcs):
             request["slurmConfiguration"]["gresCustomSettings"] = [dict(each) for each in records]
         return request
 
+    def delete(self, call: Call) -> None:
+        """Delete the group, and wait until its instances are terminated, so that what they ran in can be deleted."""
+        super().delete(call)
+        filters = [{"Name": "tag:aws:pcs:compute-node-group-id", "Values": [call.attributes["Id"]]}]
+        for _ in call.client("ec2").get_paginator("describe_instances").paginate(Filters=filters):
+            pass
+
 
 class _Queue(_Pcs):
     type = "AWS::PCS::Queue"

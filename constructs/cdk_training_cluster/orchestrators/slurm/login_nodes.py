@@ -15,6 +15,7 @@ from cdk_training_cluster.nodes.bootstrap import NodeBootstrap
 from cdk_training_cluster.nodes.images import pcs_image
 from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
 from cdk_training_cluster.orchestrators.slurm.settings import LoginNodes
+from cluster_contract.tags import CLUSTER_TAG
 
 if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
@@ -75,6 +76,8 @@ def make_login_group(
     }
     default_child(template).add_property_override("LaunchTemplateData.NetworkInterfaces", [interface])
     Tags.of(scope).add("Name", f"{cluster.cluster_name}/{LOGIN_GROUP}", priority=_ABOVE_DEFAULT)
+    # The functions take what has the cluster's tag for nodes of it, and would report that it idles.
+    Tags.of(template).remove(CLUSTER_TAG, priority=_ABOVE_DEFAULT)
     group = pcs.CfnComputeNodeGroup(
         scope,
         "ComputeNodeGroup",

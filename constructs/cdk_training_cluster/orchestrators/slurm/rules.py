@@ -165,7 +165,7 @@ def _queue_groups(of: SlurmContext) -> Iterator[Found]:
     for place, name in enumerate(of.names):
         if name not in reached:
             yield (
-                ("node_groups", place),
+                ("node_groups", place, "name"),
                 f"node group {name!r} must be in a queue, or no job runs on it: add it to node_groups of a queue",
             )
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_pcs as pcs
 
-from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
@@ -222,11 +221,6 @@ class SlurmOrchestrator(Orchestrator):
         if self.slurm.login.count:
             home = [_HOME] if cluster.file_system else []
             make_login_group(cluster, self.pcs_cluster, self.slurm.login, scripts_after=home)
-        acknowledge(
-            cluster.role,
-            "AwsSolutions-IAM5[Resource::*]",
-            "AWS PCS asks for pcs:RegisterComputeNodeGroupInstance on all resources.",
-        )
 
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
         """Return what AWS PCS bills by the hour whether or not nodes run."""

@@ -20,6 +20,7 @@ from cdk_training_cluster import (
     SlurmSize,
     SlurmVersion,
 )
+from cluster_contract.tags import CLUSTER_TAG
 from synthesis import ZONE, new_stack
 
 RESERVED = NodeGroup(
@@ -129,6 +130,15 @@ def test_homes_are_on_the_file_system_of_every_node(template: Template) -> None:
 
 def test_the_functions_know_what_ends_nodes(template: Template) -> None:
     assert str(template.to_json()).count("pcs_compute_node_group") >= 3
+
+
+def test_the_functions_do_not_take_login_nodes_for_nodes_of_the_cluster(template: Template) -> None:
+    tagged = {
+        name: CLUSTER_TAG in str(each["Properties"]["LaunchTemplateData"]["TagSpecifications"])
+        for name, each in template.find_resources("AWS::EC2::LaunchTemplate").items()
+    }
+    assert [is_tagged for name, is_tagged in tagged.items() if "Login" in name] == [False]
+    assert sum(tagged.values()) == 3
 
 
 def test_logs_of_scheduler_and_jobs_are_delivered(template: Template) -> None:
