@@ -14,7 +14,8 @@ from cdk_training_cluster.encryption import KeyUser, allow
 # Scheduler and ended jobs; not the audit log, which is nine tenths of all that Slurm logs.
 # https://docs.aws.amazon.com/pcs/latest/userguide/monitoring_scheduler-audit-logs.html
 _LOGS = {"SchedulerLogs": "PCS_SCHEDULER_LOGS", "JobLogs": "PCS_JOBCOMP_LOGS"}
-_MAX_NAME = 60
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutDeliverySource.html
+_MAX_NAME = 60 - len("-MEDIUM")
 
 
 def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: kms.IKey | None) -> logs.LogGroup:
@@ -39,7 +40,10 @@ def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: k
     for part_id, kind in _LOGS.items():
         part = Construct(scope, part_id)
         name = Names.unique_resource_name(part, max_length=_MAX_NAME, separator="-")
-        source = logs.CfnDeliverySource(part, "Source", name=name, resource_arn=cluster.attr_arn, log_type=kind)
+        # With another size the cluster is another one, and so is its source, for which the name would be taken.
+        source = logs.CfnDeliverySource(
+            part, "Source", name=f"{name}-{cluster.size}", resource_arn=cluster.attr_arn, log_type=kind
+        )
         destination = logs.CfnDeliveryDestination(
             part, "Destination", name=name, destination_resource_arn=group.log_group_arn
         )

@@ -17,7 +17,7 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     SlurmSize,
     SlurmVersion,
 )
-from cdk_training_cluster.validation.rule import Found, Rules
+from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 LOGIN_GROUP: Final = "login"
 """The name of the compute node group of the login nodes."""
@@ -80,6 +80,20 @@ def _size(of: SlurmContext) -> Iterator[Found]:
     if nodes > size.max_nodes:
         mend = "make two clusters" if size is SlurmSize.LARGE else "leave size out, or give a larger one"
         yield f"the size {size.value} of AWS PCS has at most {size.max_nodes} nodes, got {nodes}: {mend}"
+
+
+@SLURM_RULES.rule(
+    "slurmRoomToGrow", f"{_PCS}/userguide/working-with_clusters_size.html", "slurm", "size", level=Level.WARNING
+)
+def _room_to_grow(of: SlurmContext) -> Iterator[Found]:
+    """Find clusters that a few more nodes would replace."""
+    nodes, size = _node_count(of.slurm, of.cluster), controller_size(of.slurm, of.cluster)
+    if of.slurm.size is None and size is not SlurmSize.LARGE and nodes * 2 > size.max_nodes:
+        yield (
+            f"the cluster has {nodes} nodes, login nodes among them, and the size {size.value} of AWS PCS has at "
+            f"most {size.max_nodes}: with more nodes a later deployment makes a new cluster, and ends the jobs, "
+            "queues and records of this one. Give a size to keep it."
+        )
 
 
 @SLURM_RULES.rule("slurmSpotPrice", _CREATE_GROUP)

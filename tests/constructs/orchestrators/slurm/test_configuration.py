@@ -16,8 +16,9 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     SlurmNodes,
     SlurmQueue,
     SlurmSettings,
+    SlurmSize,
 )
-from cdk_training_cluster.validation.rule import broken
+from cdk_training_cluster.validation.rule import Level, broken
 
 P5 = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
 SPOT = NodeGroup("extra", instance_types=["p4d.24xlarge"], count=4, capacity=Capacity.spot())
@@ -164,6 +165,18 @@ def test_settings_that_do_not_fit_the_node_groups_are_refused(settings: dict[str
 def test_node_groups_that_pcs_cannot_have_are_refused(group: NodeGroup, sentence: str) -> None:
     context = SlurmContext(slurm=SlurmSettings(), cluster=ClusterContext.of([group]))
     assert any(sentence in str(each) for each in broken(SLURM_RULES, context))
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "warned"), [(15, None, False), (16, None, True), (16, SlurmSize.MEDIUM, False)]
+)
+def test_a_cluster_that_more_nodes_would_replace_is_warned_of(
+    count: int, size: SlurmSize | None, warned: bool
+) -> None:
+    group = NodeGroup("workers", instance_types=["p5.48xlarge"], count=count)
+    context = SlurmContext(slurm=SlurmSettings(size=size), cluster=ClusterContext.of([group]))
+    found = [each.rule for each in broken(SLURM_RULES, context, level=Level.WARNING)]
+    assert found == (["slurmRoomToGrow"] if warned else [])
 
 
 def test_a_grace_time_without_preemption_is_refused() -> None:
