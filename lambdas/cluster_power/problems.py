@@ -173,7 +173,10 @@ def raised(reason: str) -> Problem:
 
 def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
-    surplus = f"{group.owner.service} is terminating {_nodes(group.alive - goal)}"
+    owner, nodes = group.owner, _nodes(group.alive - goal)
+    surplus = (
+        f"{owner.service} {'terminates them when their jobs end' if owner.keeps_jobs else f'is terminating {nodes}'}"
+    )
     return f"{_run(group)} where {goal} should ({_states(group)}): {surplus}"
 
 
@@ -205,6 +208,11 @@ def _stays(group: Group, region: str) -> Iterator[str]:
         yield (
             f"Scale-in protection keeps {_nodes(group.protected)}: remove it "
             f"({remove_protection(group.auto_scaling_group or group.name, ids, region)})."
+        )
+    if group.owner.keeps_jobs:
+        yield (
+            f"{group.owner.service} runs their jobs to the end before it terminates them: wait, or end the jobs "
+            f"({group.owner.keeps_jobs})."
         )
     for ending, sentence in _STAYS.items():
         number = sum(state.endswith(ending) for state in group.out_of_service)

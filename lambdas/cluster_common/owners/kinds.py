@@ -34,6 +34,7 @@ class OwnerTraits:
         emptied: What the size zero does to it and its nodes: the end of a sentence.
         size: What messages call the number that the functions set.
         idle_remedy: Of one whose scheduler owns the size: what ends nodes that it keeps idle.
+        keeps_jobs: Of one whose nodes run their jobs to the end whatever its size is: how an operator ends the jobs.
         is_on_ec2: Whether its nodes are instances of the account, which EC2 describes.
         tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
             Default: - `aws ec2 create-tags` takes its id, beside those of instances.
@@ -54,6 +55,7 @@ class OwnerTraits:
     emptied: str
     size: str = "desired capacity"
     idle_remedy: str = ""
+    keeps_jobs: str = ""
     is_on_ec2: bool = True
     tag_command: Callable[[str, str, str, str], str] | None = None
 
@@ -229,6 +231,7 @@ BATCH_COMPUTE_ENVIRONMENT = OwnerTraits(
     emptied="is disabled: its jobs that run go on to their end, and are billed until then; AWS Batch starts no other "
     f"job and terminates idle nodes; data on the nodes' disks is lost; {_RELEASED}",
     idle_remedy="lower its minimum vCPUs or scale-down delay, end the job that holds the nodes, or stop the group",
+    keeps_jobs="aws batch terminate-job",
     tag_command=_tag_compute_environment,
 )
 

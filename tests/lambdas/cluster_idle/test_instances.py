@@ -1,24 +1,35 @@
 """What is read of DescribeInstances: who owns an instance, what is billed anyway, and what EC2 cannot stop."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
-from cluster_common.owners.kinds import AUTO_SCALING_GROUP, SPOT_FLEET
-from cluster_contract.owners import OwnerSettings
-from cluster_idle.instances import Instance, Owner, parse_instance, read_again, read_cluster
+from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP, OWNER_KINDS, SPOT_FLEET
+from cluster_contract.owners import OwnerKind, OwnerSettings
+from cluster_idle.accelerators import gpu_count, is_measured
+from cluster_idle.context import IdleContext, OwnerState
+from cluster_idle.instances import Instance, Owner, instances_of, parse_instance, read_again, read_cluster
+from cluster_idle.stoppable import Obstacles
+from cluster_idle.verdicts import IdleVerdict
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from idle_function_settings import Group, idle_settings
 
 LAUNCHED = datetime(2026, 11, 2, 8, tzinfo=UTC)
 GROUP, FLEET, EC2_FLEET = "aws:autoscaling:groupName", "aws:ec2spot:fleet-request-id", "aws:ec2:fleet-id"
 NODE_GROUP = "cdk-training-cluster:node-group"
+PCS = {"aws:pcs:cluster-id": "pcs_1", "aws:pcs:compute-node-group-id": "pcs_2"}
+EKS = {"eks:cluster-name": "pod", "eks:nodegroup-name": "pods"}
 SETTINGS = idle_settings(
     cluster="base-pod",
     groups={
         "workers": Group(),
         "extras": Group(owner=OwnerSettings.spot_fleet("sfr-1")),
+        "slurm": Group(owner=OwnerSettings(kind=OwnerKind.PCS_COMPUTE_NODE_GROUP, id="pcs_1/pcs_2")),
+        "pods": Group(owner=OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id="pod/pods")),
+        "jobs": Group(owner=OwnerSettings(kind=OwnerKind.BATCH_COMPUTE_ENVIRONMENT, id="jobs-1")),
     },
 )
 
@@ -49,6 +60,13 @@ def test_a_plain_instance_is_its_own_owner() -> None:
     [
         ({NODE_GROUP: "workers", GROUP: "asg"}, Owner.of(AUTO_SCALING_GROUP, "asg")),
         ({NODE_GROUP: "extras", FLEET: "sfr-1"}, Owner.of(SPOT_FLEET, "sfr-1")),
+        ({**PCS, EC2_FLEET: "fleet-1"}, Owner.of(OWNER_KINDS["pcs_compute_node_group"], "pcs_1/pcs_2")),
+        ({**EKS, GROUP: "eks-1"}, Owner.of(OWNER_KINDS["eks_nodegroup"], "pod/pods")),
+        # Nothing on an instance of AWS Batch names its environment.
+        (
+            {NODE_GROUP: "jobs", GROUP: "AWSBatch-1"},
+            Owner.of(OWNER_KINDS["batch_compute_environment"], "jobs-1"),
+        ),
         ({NODE_GROUP: "workers"}, Owner.itself("i-1")),
         ({NODE_GROUP: "dev"}, Owner.itself("i-1")),
         # Another owner's.
@@ -236,3 +254,39 @@ def test_two_hundred_are_read_again_at_a_time() -> None:
 
     assert len(read_again(cast("Any", ec2), SETTINGS, sorted(ec2.nodes)[:450])) == 450
     assert [len(request["Filters"][0]["Values"]) for _, request in ec2.requests] == [200, 200, 50]
+
+
+def test_nodes_that_ec2_does_not_describe_are_read_from_their_owner() -> None:
+    kind = OWNER_KINDS["hyperpod_instance_group"]
+    nodes = {
+        one: Node(state=state, instance_type="ml.p5.48xlarge", launched=LAUNCHED)
+        for one, state in {"i-1": "InService", "i-2": "Pending", "i-3": "Terminating", "i-4": "Failure"}.items()
+    }
+    group = OwnedGroup(
+        name="pod/workers", node_group="workers", desired=2, minimum=0, maximum=2, in_service=1,
+        owner=kind, nodes=nodes,
+    )  # fmt: skip
+    found = list(instances_of(group))
+    assert [(one.id, one.running, one.owner) for one in found] == [
+        ("i-1", True, Owner.of(kind, "pod/workers")),
+        ("i-2", False, Owner.of(kind, "pod/workers")),
+    ]
+    assert (is_measured("ml.p5.48xlarge"), gpu_count("ml.p5.48xlarge", {})) == (True, 8)
+
+
+@pytest.mark.parametrize("engine_sized", [True, False])
+def test_an_idle_node_that_a_scheduler_keeps_is_said_and_left_to_it(engine_sized: bool) -> None:
+    node = parse({**PCS, NODE_GROUP: "slurm"})
+    assert node.owner.traits is not None
+    state = OwnerState(
+        name="pcs_1/pcs_2", node_group="slurm", desired=8, minimum=0, maximum=8, in_service=1,
+        owner=node.owner.traits, nodes={"i-1": Node(state="InService")}, engine_sized=engine_sized,
+    )  # fmt: skip
+    settings = replace(SETTINGS, power_function="power")
+    context = IdleContext(settings=settings, now=LAUNCHED, owners={node.owner: state})
+    said = (
+        IdleVerdict.UNSTOPPABLE,
+        "is idle, but AWS PCS alone takes idle nodes out of the PCS compute node group pcs_1/pcs_2: lower its "
+        "scaleDownIdleTimeInSeconds, end the job that holds the nodes, or stop the node group",
+    )
+    assert Obstacles([node], context).find(node) == (said if engine_sized else None)

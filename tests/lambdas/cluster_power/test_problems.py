@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from cluster_common.owners.groups import Activity
-from cluster_common.owners.kinds import SPOT_FLEET
+from cluster_common.owners.kinds import OWNER_KINDS, SPOT_FLEET
 from cluster_power.groups import Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.problems import Outlook, find_problem, find_surplus
@@ -299,6 +299,10 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
         (
             stuck("unhealthy", owner=SPOT_FLEET, name="sfr-1"),
             "No reason is reported: look at the history of the Spot Fleet request sfr-1, and at the nodes",
+        ),
+        (
+            stuck(in_service=2, owner=OWNER_KINDS["batch_compute_environment"], name="jobs"),
+            "AWS Batch runs their jobs to the end before it terminates them: wait, or end the jobs (aws batch ",
         ),
         (stuck("Quarantined"), "No reason is reported: look at the activity history"),
     ],
