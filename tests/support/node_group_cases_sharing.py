@@ -44,8 +44,22 @@ SHARING_CASES: Mapping[str, Sequence[Case]] = {
             )
             for kind in (OrchestratorKind.NONE, OrchestratorKind.BATCH)
         ),
-        any_case(orchestrator=OrchestratorKind.SLURM, gpu_sharing=GpuSharing.mps(2)),
+        any_case(orchestrator=OrchestratorKind.SLURM, gpu_sharing=GpuSharing.time_slicing(2)),
         any_case(orchestrator=OrchestratorKind.EKS, gpu_sharing=GpuSharing.mps(2)),
+    ),
+    "mpsOfOneGpu": (
+        any_case(
+            orchestrator=OrchestratorKind.SLURM,
+            gpu_sharing=GpuSharing.mps(2),
+            instance_types=["g6.12xlarge"],
+            warnings={
+                "mpsOfOneGpu": "gpu_sharing is GpuSharing.mps() for g6.12xlarge with 4 GPUs: Slurm gives out the "
+                "shares of one of them at a time and leaves the others idle; use a type with one GPU, or "
+                "GpuSharing.time_slicing()"
+            },
+        ),
+        any_case(orchestrator=OrchestratorKind.SLURM, gpu_sharing=GpuSharing.mps(2), instance_types=["g6.xlarge"]),
+        case(gpu_sharing=GpuSharing.mps(2), instance_types=["g6.12xlarge"]),
     ),
     "sharedGpus": (
         case(

@@ -7,7 +7,7 @@ from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.validation.rule import Rules
+from cdk_training_cluster.validation.rule import Level, Rules
 
 _MIG_GUIDE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide"
 
@@ -32,6 +32,25 @@ def _gpus_to_share(context: NodeGroupContext) -> Iterator[str]:
     for info in context.infos if context.group.gpu_sharing is not None else ():
         if not info.has_nvidia_gpus:
             yield f"gpu_sharing must be left out for {info.name}, which has no NVIDIA GPU to share"
+
+
+# make test-slurm shows it: 4 of the 16 shares of a node with 4 GPUs are given out.
+@SHARING_RULES.rule("mpsOfOneGpu", "https://slurm.schedmd.com/gres.html#MPS_Management", level=Level.WARNING)
+def _several_gpus_with_mps(context: NodeGroupContext) -> Iterator[str]:
+    sharing = context.group.gpu_sharing
+    if (
+        sharing is None
+        or sharing.method is not SharingMethod.MPS
+        or context.orchestrator is not OrchestratorKind.SLURM
+    ):
+        return
+    for info in context.infos:
+        if info.nvidia_gpu_count > 1:
+            yield (
+                f"gpu_sharing is {context.words.call('GpuSharing.mps()')} for {info.name} with "
+                f"{info.nvidia_gpu_count} GPUs: Slurm gives out the shares of one of them at a time and leaves the "
+                f"others idle; use a type with one GPU, or {context.words.call('GpuSharing.time_slicing()')}"
+            )
 
 
 @SHARING_RULES.rule("migGpu", f"{_MIG_GUIDE}/supported-gpus.html", "gpu_sharing")

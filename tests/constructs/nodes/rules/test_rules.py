@@ -195,6 +195,7 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "prioritizedBlocks",
         "releaseWarmPool",
         "spotFleet",
+        "mpsOfOneGpu",
         "batchReservation",
         "batchFromReservation",
         "batchCapacityBlock",
