@@ -215,7 +215,7 @@ def _kueue() -> Mapping[str, Any]:
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": {"cdk-training-cluster/team": "true"}},
         "waitForPodsReady": {"timeout": "20m", "recoveryTimeout": "10m"},
-        "fairSharing": {},
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]},
     }
     return {"managerConfig": {"controllerManagerConfigYaml": _text(configuration)}}

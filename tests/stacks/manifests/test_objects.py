@@ -154,6 +154,17 @@ def test_the_rules_of_kueues_resources_hold(cluster: Wanted) -> None:
         assert all(each["operator"] == "Equal" and each["value"] for each in flavor["spec"]["tolerations"])
 
 
+def test_kueues_configuration_has_what_it_ends_without() -> None:
+    """https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/config/validation.go"""
+    values = yaml.safe_load(generated_files(wanted())["values/kueue.yaml"])
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    assert configuration["fairSharing"]["preemptionStrategies"] == [
+        "LessThanOrEqualToFinalShare",
+        "LessThanInitialShare",
+    ]
+    assert configuration["waitForPodsReady"]["timeout"] == "20m"
+
+
 @every_folder
 def test_the_rules_of_karpenters_resources_hold(cluster: Wanted) -> None:
     """https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"""
