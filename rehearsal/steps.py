@@ -15,6 +15,7 @@ from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal import readback, report, slurm, verdicts
+from rehearsal.batch_run import BatchRun
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
 from rehearsal.checks import Deployment, differences
@@ -106,6 +107,8 @@ class Rehearsal:
         storage = self._storage()
         storage.tell(found, self._functions())
         found, alone = self._read(), self._with_what_training_wrote(alone)
+        if self._cluster.orchestrator.batch is not None:
+            self._run_batch_jobs()
         self._deploy_again(found)
         self._run_short()
         self._stop_idle_nodes()
@@ -137,6 +140,15 @@ class Rehearsal:
             step=self._step,
             workspace=self._workspace,
         )
+
+    def _run_batch_jobs(self) -> None:
+        """Run each job of AWS Batch, and one while the cluster is stopped."""
+        run = BatchRun.by(self._aws, self._functions()["cluster_power"][0])
+        with self._step("Run jobs on AWS Batch, one of them submitted while the cluster is stopped"):
+            run.run()
+        run.show(self._console)
+        self._findings.results["batch"] = run.told
+        self._differs(*run.differences())
 
     def _with_what_training_wrote(self, inventory: Inventory) -> Inventory:
         """Return what there was before, its buckets as they are now."""
