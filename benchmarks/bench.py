@@ -83,7 +83,7 @@ _BUILD = _PROJECT / "build"
 _GOALS = {"ratio": 1.25, "resources": 60, "bytes": 60_000, "import_ratio": 1.1}
 
 _SIDES = ("library", "typed", "typed_with_files")
-_CLUSTERS = ("p4de", "p5-reservation")
+_CLUSTERS = ("p4de", "p5-reservation", "slurm", "base-pod", "hyperpod", "batch")
 _SOURCES = (_PROJECT / "constructs").rglob("*.py")
 _MODULES = sorted(
     {name for path in _SOURCES for name in re.findall(r"^from aws_cdk import (aws_\w+)", path.read_text(), re.M)}
