@@ -191,6 +191,22 @@ def test_a_training_that_is_preempted_saves_and_goes_on_later(slurm: RealSlurm) 
     ]
 
 
+def test_a_training_whose_time_is_over_saves_and_goes_on(slurm: RealSlurm) -> None:
+    with slurm.timed("a training's time is over: it has gone on and finished"):
+        job = slurm.submit("--nodes=2", "--time=1", "--signal=B:USR1@55", script=_TRAINS)
+        shown = slurm.wait_for_job(job, "COMPLETED")
+    assert shown["Restarts"] == "1"
+    assert "goes on at 1000" in _said(slurm, job)
+
+
+def test_an_expedited_job_that_fails_on_sound_nodes_waits_for_its_user_and_holds_no_node(slurm: RealSlurm) -> None:
+    job = slurm.submit("--nodes=4", "--exclusive", "--requeue=expedite", script="exit 1")
+    slurm.wait_for_job(job, "REQUEUE_HOLD")
+    other = slurm.submit("--nodes=4", "--exclusive", script="true")
+    slurm.wait_for_job(other, "COMPLETED")
+    slurm.run("scancel", job)
+
+
 def test_a_job_may_ask_to_run_again(slurm: RealSlurm) -> None:
     with slurm.timed("a job ends with 99: it has run again"):
         job = slurm.submit(script="echo run ${SLURM_RESTART_COUNT:-0}; exit $((${SLURM_RESTART_COUNT:-0} ? 0 : 99))")
