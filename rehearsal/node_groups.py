@@ -23,7 +23,12 @@ def node_groups(client: Client, cluster: str) -> list[dict[str, Any]]:
         client: Makes clients of the local AWS.
         cluster: The cluster's name, as in its tag.
     """
-    found = [*_auto_scaling_groups(client, cluster), *_spot_fleets(client, cluster), *_slurm_groups(client, cluster)]
+    found = [
+        *_auto_scaling_groups(client, cluster),
+        *_spot_fleets(client, cluster),
+        *_eks_node_groups(client, cluster),
+        *_slurm_groups(client, cluster),
+    ]
     return sorted(found, key=lambda group: str(group["name"]))
 
 
@@ -71,6 +76,36 @@ def _slurm_groups(client: Client, cluster: str) -> Iterator[dict[str, Any]]:
             "desired_capacity": group["scalingConfiguration"]["maxInstanceCount"],
             "warm_pool": None,
         }
+
+
+def _eks_node_groups(client: Client, cluster: str) -> Iterator[dict[str, Any]]:
+    eks, auto_scaling = client("eks"), client("autoscaling")
+    names = [(one, name) for one in _eks_clusters(eks) for name in _eks_groups(eks, one)]
+    for owner, name in names:
+        group = eks.describe_nodegroup(clusterName=owner, nodegroupName=name)["nodegroup"]
+        tags = group.get("tags", {})
+        if tags.get(CLUSTER_TAG) != cluster or NODE_GROUP_TAG not in tags:
+            continue
+        underneath = [one["name"] for one in group["resources"]["autoScalingGroups"]]
+        found = auto_scaling.describe_auto_scaling_groups(AutoScalingGroupNames=underneath)["AutoScalingGroups"]
+        running = _instances(client, [member["InstanceId"] for each in found for member in each["Instances"]])
+        warm = group.get("warmPoolConfig") or {}
+        yield {
+            **_node_group(client, tags, running),
+            "auto_scaling_group": None,
+            "spot_fleet": None,
+            "eks_node_group": f"{owner}/{name}",
+            "desired_capacity": group["scalingConfig"]["desiredSize"],
+            "warm_pool": {"size": warm["maxGroupPreparedCapacity"], "states": {}} if warm.get("enabled") else None,
+        }
+
+
+def _eks_clusters(eks: Any) -> list[str]:
+    return list(eks.get_paginator("list_clusters").paginate().search("clusters[]"))
+
+
+def _eks_groups(eks: Any, cluster: str) -> list[str]:
+    return list(eks.get_paginator("list_nodegroups").paginate(clusterName=cluster).search("nodegroups[]"))
 
 
 def _node_group(client: Client, tags: Mapping[str, str], running: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -31,10 +31,10 @@ class Resource:
         """Its tags, and those that it puts on itself as EC2's resources do."""
         request = self.properties.get("SpotFleetRequestConfigData", {})
         specifications = (*self.properties.get("TagSpecifications", ()), *request.get("TagSpecifications", ()))
-        own = self.properties.get("Tags", ())
-        if isinstance(own, Mapping):
-            return dict(own)
-        listed = [*own, *(tag for each in specifications for tag in each["Tags"])]
+        tags = self.properties.get("Tags", ())
+        if isinstance(tags, Mapping):
+            return dict(tags)
+        listed = [*tags, *(tag for each in specifications for tag in each["Tags"])]
         return {tag["Key"]: tag["Value"] for tag in listed}
 
 

@@ -127,5 +127,6 @@ def _references(value: object) -> Iterator[str]:
 def _is_ours(value: object) -> bool:
     """Tell whether tags of the library are somewhere in a value."""
     if isinstance(value, Mapping):
-        return value.get("Key") == NODE_GROUP_TAG or any(_is_ours(each) for each in value.values())
+        # A node group of EKS has its tags as a mapping.
+        return NODE_GROUP_TAG in (value.get("Key"), *value) or any(_is_ours(each) for each in value.values())
     return isinstance(value, list) and any(_is_ours(each) for each in value)

@@ -136,12 +136,14 @@ class Resolver:
         return str(delimiter).join(_text(value) for value in values)
 
     def _select(self, argument: Any) -> Any:
-        index, values = argument
-        return self._resolve(values)[int(index)]
+        index, choices = (self.value(part) for part in argument)
+        if not isinstance(choices, list) or not 0 <= int(index) < len(choices):
+            raise ValidationError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
+        return choices[int(index)]
 
     def _split(self, argument: Any) -> list[str]:
-        delimiter, value = argument
-        return str(self._resolve(value)).split(delimiter)
+        delimiter, text = argument
+        return _text(self.value(text)).split(str(delimiter))
 
     def _sub(self, argument: Any) -> str:
         text, own = (argument[0], argument[1]) if isinstance(argument, list) else (argument, {})

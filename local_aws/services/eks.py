@@ -119,7 +119,6 @@ def create_nodegroup(response: Any) -> ActionResult:
     path = f"nodegroup/{params['name']}/{name}/{uuid.uuid4()}"
     cluster.nodegroups[name] = {
         **made,
-        "clusterName": params["name"],
         "nodegroupArn": _arn(response, path),
         "status": "ACTIVE",
         "createdAt": _now(),

@@ -49,6 +49,7 @@ def make(params: Mapping[str, Any], cluster: Mapping[str, Any], account: str, re
         check_image(image, types, [name for name in types if _is_accelerated(name)])
     described = {
         **{key: value for key, value in params.items() if key not in {"clientRequestToken", "name"}},
+        "clusterName": cluster["name"],
         "amiType": image,
         "capacityType": params.get("capacityType", "ON_DEMAND"),
         "instanceTypes": list(types),
@@ -128,6 +129,7 @@ def remove(described: Mapping[str, Any], account: str, region: str) -> None:
     group.set_desired_capacity(0)
     ec2_backends[account][region].delete_launch_template(None, group.eks_template)
     autoscaling_backends[account][region].delete_auto_scaling_group(group.name)
+    _drop_profile(described["nodeRole"], account, region)
 
 
 def _make_group(described: Mapping[str, Any], launch: Mapping[str, Any], account: str, region: str) -> None:
@@ -138,7 +140,7 @@ def _make_group(described: Mapping[str, Any], launch: Mapping[str, Any], account
     )
     own, mixed = _specification(described, template)
     tags = {
-        "eks:cluster-name": described.get("clusterName", ""),
+        "eks:cluster-name": described["clusterName"],
         "eks:nodegroup-name": described["nodegroupName"],
     }
     group = backend.create_auto_scaling_group(
@@ -208,6 +210,18 @@ def _profile(role_arn: str, account: str, region: str) -> str:
     if name not in iam.instance_profiles:
         iam.create_instance_profile(name, "/", [role.name], [])
     return str(iam.instance_profiles[name].arn)
+
+
+def _drop_profile(role_arn: str, account: str, region: str) -> None:
+    """Delete the instance profile that EKS made for a node role, with the last node group of the role."""
+    iam, ec2 = iam_backends[account][get_partition(region)], ec2_backends[account][region]
+    profile = _profile(role_arn, account, region)
+    templates = [each.latest_version().data for each in ec2.launch_templates.values()]
+    if all((data.get("IamInstanceProfile") or {}).get("Arn") != profile for data in templates):
+        name = profile.rpartition("/")[2]
+        role = next(each for each in iam.roles.values() if each.arn == role_arn)
+        iam.remove_role_from_instance_profile(name, role.name)
+        iam.delete_instance_profile(name)
 
 
 def _default_launch(cluster: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cdk_training_cluster.orchestrators.eks import template_rules
+from cdk_training_cluster.template_rules import broken_rules
 from eks_template import eks_template
 from local_aws import LocalAws
 from local_aws_scene import Stacks
-from wrong_eks import WRONG
+from wrong_eks import WRONG, Wrong
+
+assert template_rules
 
 
 def _nodes(aws: LocalAws, name: str) -> list[dict[str, Any]]:
@@ -31,7 +35,8 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
     assert [len(each["NetworkInterfaces"]) for each in nodes] == [5, 5]
     assert {each["InstanceType"] for each in nodes} == {"p4de.24xlarge"}
     assert all(each["Placement"]["GroupName"] for each in nodes)
-    assert {"Key": "cdk-training-cluster:node-group", "Value": "workers"} in nodes[0]["Tags"]
+    tags = {tag["Key"]: tag["Value"] for tag in nodes[0]["Tags"]}
+    assert (tags["cdk-training-cluster:node-group"], tags["eks:cluster-name"]) == ("workers", "pod")
     # Another setting leaves the nodes; another launch template replaces them.
     template["Resources"]["Nodes"]["Properties"]["Labels"]["team"] = "llama"
     stacks.update(stack, template)
@@ -47,14 +52,17 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
     eks.update_nodegroup_config(clusterName=cluster, nodegroupName=name, scalingConfig={"desiredSize": 0})
     assert _nodes(aws, name) == []
     stacks.api.delete_stack(StackName=stack)
+    assert stack not in {each["StackName"] for each in stacks.api.describe_stacks()["Stacks"]}
     with pytest.raises(ClientError, match="No cluster found for name: pod"):
         eks.describe_cluster(name="pod")
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[each.name for each in WRONG])
-def test_what_eks_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong: Any) -> None:
+def test_a_wrong_template_is_refused_by_synth_and_by_eks(stacks: Stacks, wrong: Wrong) -> None:
     template = eks_template()
+    assert list(broken_rules(template)) == []
     wrong.change(template["Resources"])
+    assert [found.id for found, _ in broken_rules(template)] == [wrong.rule]
     stack = stacks.create(template)
     assert stacks.status(stack) == "ROLLBACK_COMPLETE"
     assert wrong.refusal in " ".join(stacks.reasons(stack).values())

@@ -24,10 +24,15 @@ def _of_group(deployment: Deployment, name: str, owner: Resource) -> dict[str, A
     return {
         "placement_group": owner.properties.get("PlacementGroup") or placed,
         "availability_zone": deployment.zone,
-        "warm_pool_size": sizes[0] if sizes else None,
+        "warm_pool_size": sizes[0] if sizes else _kept_warm(owner),
         # Spot chooses among several types.
         "interfaces_by_type": {one: _interfaces(by_type[one]) for one in _types(deployment, name) if one in by_type},
     }
+
+
+def _kept_warm(owner: Resource) -> int | None:
+    size = owner.properties.get("WarmPoolConfig", {}).get("MaxGroupPreparedCapacity")
+    return None if size is None else int(size)
 
 
 def _types(deployment: Deployment, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the templates say of what owns nodes: Auto Scaling groups and Spot Fleets."""
+"""What the templates say of what owns nodes: Auto Scaling groups, Spot Fleets and groups of engines."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,8 +8,9 @@ from cluster_contract.tags import NODE_GROUP_TAG
 from rehearsal.checks.check import Deployment
 from rehearsal.templates import Resource, of_type
 
+EKS_NODE_GROUP = "AWS::EKS::Nodegroup"
 PCS_GROUP = "AWS::PCS::ComputeNodeGroup"
-_OWNERS = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet", PCS_GROUP)
+_OWNERS = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet", PCS_GROUP, EKS_NODE_GROUP)
 
 
 def owners(deployment: Deployment) -> Mapping[str, Resource]:
@@ -18,7 +19,7 @@ def owners(deployment: Deployment) -> Mapping[str, Resource]:
     Args:
         deployment: The deployed cluster.
     """
-    # Login nodes belong to no node group.
+    # Login nodes and system nodes belong to no node group.
     found = (owner for owner in of_type(deployment.resources, *_OWNERS) if NODE_GROUP_TAG in owner.tags)
     return {owner.tags[NODE_GROUP_TAG]: owner for owner in found}
 
@@ -46,6 +47,10 @@ def launches(deployment: Deployment, owner: Resource) -> Iterator[tuple[str, Map
     """
     made = of_type(deployment.resources, "AWS::EC2::LaunchTemplate")
     templates = {one.id: one.properties["LaunchTemplateData"] for one in made}
+    if owner.type == EKS_NODE_GROUP:
+        data = templates[owner.properties["LaunchTemplate"]["Id"]]
+        yield from ((name, data) for name in owner.properties.get("InstanceTypes") or [data["InstanceType"]])
+        return
     if owner.type == PCS_GROUP:
         data = templates[owner.properties["CustomLaunchTemplate"]["TemplateId"]]
         yield from ((each["InstanceType"], data) for each in owner.properties["InstanceConfigs"])

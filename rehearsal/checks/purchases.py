@@ -23,7 +23,7 @@ def _of_group(deployment: Deployment, owner: Resource, count: int) -> dict[str, 
     distribution = owner.properties.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {})
     is_fleet = owner.type == "AWS::EC2::SpotFleet"
     market = str(data.get("InstanceMarketOptions", {}).get("MarketType", ON_DEMAND))
-    if is_fleet or owner.properties.get("PurchaseOption") == "SPOT" or _ALL_SPOT.items() <= distribution.items():
+    if is_fleet or "SPOT" in _said_markets(owner) or _ALL_SPOT.items() <= distribution.items():
         market = "spot"
     facts = {
         "bought_from": _bought_from(deployment, _reserved(deployment, owner, data), market, count),
@@ -31,6 +31,11 @@ def _of_group(deployment: Deployment, owner: Resource, count: int) -> dict[str, 
     }
     # Segments are of several markets.
     return facts if "DistributionSegments" in distribution else {**facts, "market": market}
+
+
+def _said_markets(owner: Resource) -> set[Any]:
+    """Return the market that a group of EKS or AWS PCS names."""
+    return {owner.properties.get(name) for name in ("CapacityType", "PurchaseOption")}
 
 
 def _reserved(deployment: Deployment, owner: Resource, data: Mapping[str, Any]) -> list[str]:

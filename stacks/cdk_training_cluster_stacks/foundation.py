@@ -93,6 +93,8 @@ class FoundationStack(Stack):
         """
         system = self.file_system
         values = [self.network.node_subnet.subnet_id, self.network.security_group.security_group_id]
+        # The control plane of an EKS cluster has a subnet of its own in the VPC.
+        values.append(self.network.vpc.vpc_id)
         values += [self.state.table_name, self.state.table_arn]
         # The names of an existing one are in the cluster file.
         values += (

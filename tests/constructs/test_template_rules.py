@@ -153,7 +153,7 @@ def test_a_template_is_too_large_above_a_million_bytes() -> None:
 
 
 # Those of engines are taken away in the tests of the local AWS, which refuses the same templates.
-_ENGINES = ("batch", "hyperpod", "pcs")
+_ENGINES = ("batch", "eks", "hyperpod", "pcs")
 _OWN = [rule for rule in RULES if rule.id != "templateSize" and not rule.id.startswith(_ENGINES)]
 
 

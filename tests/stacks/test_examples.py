@@ -101,7 +101,16 @@ def test_each_text_has_a_documented_limit_or_is_no_free_text(assembly: Path) -> 
 def test_there_are_examples() -> None:
     assert [Path(example).stem for example in EXAMPLES] == [
         *("alerts", "base-pod", "batch", "dev-box", "existing-vpc", "hardened", "hyperpod-eks", "hyperpod"),
-        *("p5-capacity-block", "p5-reservation", "p6-b300", "pinned-image", "prioritized", "scripts", "slurm"),
+        *(
+            "p4de",
+            "p5-capacity-block",
+            "p5-reservation",
+            "p6-b300",
+            "pinned-image",
+            "prioritized",
+            "scripts",
+            "slurm",
+        ),
         *("spot-elastic", "spot", "trn1", "two-groups"),
     ]
 

@@ -172,7 +172,7 @@ WRONG: tuple[Wrong, ...] = (
     ),
     Wrong(
         "one zone",
-        lambda resources: resources["Second"]["Properties"].update(AvailabilityZone="us-east-1b"),
+        _network(SubnetIds=[{"Ref": "Second"}]),
         "Subnets specified must be in at least two different AZs",
         "eksOneZone",
     ),

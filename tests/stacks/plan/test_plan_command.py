@@ -84,7 +84,7 @@ _LINES = (
 _BAD = {
     "an unknown file": (
         [str(CLUSTERS / "bas-pod.yaml")],
-        f"{CLUSTERS}/bas-pod.yaml: there is no such file; did you mean {BASE_POD}?",
+        f"{CLUSTERS}/bas-pod.yaml: there is no such file; did you mean {CLUSTERS / 'base-pod.yaml'}?",
     ),
     "negative hours": ([BASE_POD, "--hours", "-1"], "--hours must be at least 0, got -1"),
     "no hours": ([BASE_POD, "--hours", "0"], "--hours must be above 0, got 0"),

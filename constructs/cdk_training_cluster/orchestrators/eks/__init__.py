@@ -1,6 +1,7 @@
 """Kubernetes on Amazon EKS."""
 
+from cdk_training_cluster.orchestrators.eks import template_rules
 from cdk_training_cluster.orchestrators.eks.eks_cluster import EksTrainingCluster
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings, SystemNodes
 
-__all__ = ["EksSettings", "EksTrainingCluster", "SystemNodes"]
+__all__ = ["EksSettings", "EksTrainingCluster", "SystemNodes", "template_rules"]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import CfnResource, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -19,6 +19,7 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.orchestrators.eks.add_ons import AddOn
 from cdk_training_cluster.orchestrators.eks.scheduling import packing_scheduler
 from cdk_training_cluster.orchestrators.eks.settings import LOG_TYPES, EksSettings
+from cluster_contract.tags import CLUSTER_TAG
 
 SERVICE_RANGE = "172.20.0.0/16"
 """Where Kubernetes gives services their addresses; said, because nodes with an image of their own have to be told.
@@ -30,6 +31,9 @@ Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetwor
 _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")
 
 _SYSTEM_VOLUME_GIB = 50
+
+_SYSTEM_TAG = "cdk-training-cluster:system-nodes-of"
+_ABOVE_THE_CLUSTER = 300
 
 
 class EksControlPlane(Construct):
@@ -236,6 +240,9 @@ class EksControlPlane(Construct):
                 )
             ],
         )
+        # The functions take every instance with the cluster's tag for one of its nodes.
+        Tags.of(template).remove(CLUSTER_TAG, priority=_ABOVE_THE_CLUSTER)
+        Tags.of(template).add(_SYSTEM_TAG, self._name)
         architecture = ec2.InstanceType(given.instance_type).architecture
         is_arm = architecture is ec2.InstanceArchitecture.ARM_64
         return made(

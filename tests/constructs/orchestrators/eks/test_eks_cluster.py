@@ -161,6 +161,14 @@ def test_launch_templates_hold_what_eks_takes_and_nothing_that_it_refuses(templa
     assert "GroupName" in str(_launch(template, _groups(template)["workers"])["Placement"])
 
 
+def test_system_nodes_are_no_nodes_of_the_cluster_to_the_functions(template: Template) -> None:
+    groups = _groups(template)
+    tagged = {
+        name for name, group in groups.items() if "cdk-training-cluster:cluster" in str(_launch(template, group))
+    }
+    assert tagged == set(groups) - {"system"}
+
+
 def test_labels_and_taints_say_what_a_node_is_for(template: Template) -> None:
     taints = {
         name: [(each["Key"], each["Effect"]) for each in group.get("Taints", [])]
