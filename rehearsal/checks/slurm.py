@@ -21,4 +21,4 @@ def _said(deployment: Deployment) -> Facts:
     }
 
 
-SLURM_QUEUES = Check("queue", _said, lambda deployment: deployment.found["queues"])
+SLURM_QUEUES = Check("queue", _said, lambda deployment: deployment.found.get("queues", {}))

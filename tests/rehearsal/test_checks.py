@@ -15,6 +15,7 @@ from rehearsal.checks.check import Check
 from rehearsal.checks.cost_budgets import COST_BUDGETS
 from rehearsal.checks.guardrails import SPECS, WITH_A_STORY, WITHOUT_A_STORY
 from rehearsal.checks.node_groups import NODE_GROUPS
+from rehearsal.checks.slurm import SLURM_QUEUES
 from rehearsal.templates import Resource, resolved
 from release_templates import RELEASES, VERSION
 
@@ -323,9 +324,25 @@ def test_the_notifications_of_an_aws_budget_are_compared() -> None:
     assert difference.startswith("AWS budget bill: notifications is [('ACTUAL', 50.0, ['topic']), ('ACTUAL', 100.0")
 
 
+def _queue() -> list[Resource]:
+    """A queue of Slurm with its node group, as templates have them."""
+    used = [{"ComputeNodeGroupId": "arn:group.Id"}]
+    settings = {"SlurmCustomSettings": [{"ParameterName": "PriorityTier", "ParameterValue": "10"}]}
+    queue = {"Name": "train", "ComputeNodeGroupConfigurations": used, "SlurmConfiguration": settings}
+    group = Resource("cluster", "AWS::PCS::ComputeNodeGroup", "arn:group", {"Name": "workers"})
+    return [group, Resource("cluster", "AWS::PCS::Queue", "arn:queue", queue)]
+
+
+def test_a_queue_that_uses_other_nodes_is_told() -> None:
+    train = {"node_groups": ["others"], "settings": {"PriorityTier": "10"}}
+    deployment = Deployment(_Account([], {}), _queue(), {"queues": {"train": train}})
+    (difference,) = SLURM_QUEUES.differences(deployment)
+    assert difference == "queue train: node_groups is ['others'], the template says ['workers']"
+
+
 def test_every_check_has_something_to_compare() -> None:
     deployments = [_deployment("base-pod"), _deployment("p5-reservation")]
-    deployments[0] = replace(deployments[0], resources=[*deployments[0].resources, _budget(50)])
+    deployments[0] = replace(deployments[0], resources=[*deployments[0].resources, _budget(50), *_queue()])
     assert [check.thing for check in CHECKS if not any(check.said(one) for one in deployments)] == []
 
 

@@ -16,6 +16,10 @@ _HELD = {"reserved": True}
 _OFF, _DRY, _ALONE = ({"policy": each} for each in ({"off": True}, {"dry_run": True}, {"scope": "node"}))
 
 
+_FLEET = "spot_fleet sfr-1"
+_SLURM = "pcs_compute_node_group+ pcs_1/pcs_2"
+
+
 def _fates(group: Mapping[str, Any], *nodes: IdleNode, **policy: Any) -> list[str]:
     told = IdleExpectation(settings({"workers": group}, **policy), nodes)
     return [told.fate(one).value for one in told.nodes]
@@ -27,7 +31,8 @@ def _fates(group: Mapping[str, Any], *nodes: IdleNode, **policy: Any) -> list[st
         ({}, {}, [False, False], ["stopped", "stopped"]),
         ({}, {}, [True, True], ["reserved", "reserved"]),
         ({}, {}, [True, False], ["stopped", "stopped"]),
-        ({"fleet": "sfr-1"}, {}, [False, False], ["stopped", "stopped"]),
+        ({"owner": _FLEET}, {}, [False, False], ["stopped", "stopped"]),
+        ({"owner": _SLURM}, {}, [False, False], ["engine", "engine"]),
         ({"release": True}, {}, [True, True], ["stopped", "stopped"]),
         (_ALONE, {}, [True, False], ["reserved", "stopped"]),
         ({**_ALONE, "release": True}, {}, [True, False], ["reserved", "stopped"]),
