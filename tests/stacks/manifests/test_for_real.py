@@ -11,15 +11,13 @@ from cdk_training_cluster.orchestrators.eks.settings import DEFAULT_VERSION
 from cdk_training_cluster_stacks.manifests import generated_files
 from cdk_training_cluster_stacks.manifests.charts import all_charts
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
-from kubernetes_folder import FOLDERS, objects
+from kubernetes_folder import FOLDERS, LOADER, objects
 
 _WHY = "only with `make test-kubernetes`, which installs it"
 schemas = pytest.importorskip("kubernetes_validate", reason=_WHY)
 trainer = pytest.importorskip("kubeflow_trainer_api.models", reason=_WHY)
 helm = pytest.importorskip("helm_python", reason=_WHY)
 
-# The C library reads the thousands of lines of Kueue's resources in a tenth of the time.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 CHARTS = Path("build/charts")
 _TRAINER = {"TrainJob": "TrainerV1alpha1TrainJob", "TrainingRuntime": "TrainerV1alpha1TrainingRuntime"}
 _OWN = ("v1", "batch/v1", "scheduling.k8s.io/v1")
@@ -78,7 +76,7 @@ def test_helm_renders_the_chart_with_the_values(release: str) -> None:
         given = yaml.safe_load(text.replace('{{ requiredEnv "CLUSTER_NAME" }}', "llama"))
         rendered = helm.Chart.load(chart).render(given, name=release, namespace="there")
         documents = [text for path, text in rendered.items() if path.endswith((".yaml", ".yml"))]
-        assert [each for text in documents for each in yaml.load_all(text, Loader=_LOADER) if each]
+        assert [each for text in documents for each in yaml.load_all(text, Loader=LOADER) if each]
 
 
 def test_every_chart_is_one_that_some_cluster_installs() -> None:

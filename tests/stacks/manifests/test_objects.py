@@ -197,14 +197,14 @@ def test_karpenter_buys_as_the_node_group_does_and_leaves_reservations_of_the_cl
 @every_folder
 def test_names_are_host_names_that_trainer_takes(cluster: Wanted) -> None:
     """https://github.com/kubeflow/trainer/blob/v2.3.0/pkg/apis/trainer/v1alpha1/trainjob_types.go"""
+    runtimes = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in objects(cluster, "TrainingRuntime")
+    }
     for job in objects(cluster, "TrainJob"):
         name = job["metadata"]["name"]
         assert len(name) <= 63
         assert name[0].isalpha()
-        runtime = (job["metadata"]["namespace"], job["spec"]["runtimeRef"]["name"])
-        assert runtime in {
-            (each["metadata"]["namespace"], each["metadata"]["name"]) for each in objects(cluster, "TrainingRuntime")
-        }
+        assert (job["metadata"]["namespace"], job["spec"]["runtimeRef"]["name"]) in runtimes
 
 
 def test_neuron_nodes_have_jobs_with_an_image_only_and_a_process_a_core() -> None:
