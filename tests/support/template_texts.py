@@ -98,6 +98,12 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::*PolicyDocument*",
         "AWS::Events::Rule EventPattern.*",
     ),
+    "what the settings' own rules check, and containers and commands, of which AWS documents no limit": (
+        "AWS::Batch::ComputeEnvironment *",
+        "AWS::Batch::JobDefinition *",
+        "AWS::Batch::JobQueue *",
+        "AWS::Batch::SchedulingPolicy *",
+    ),
     "a program": ("AWS::EC2::LaunchTemplate *.UserData",),
     "rate(…), written by the library": ("AWS::Scheduler::Schedule ScheduleExpression",),
     "constant JSON of the library's own, without a documented length": ("AWS::Scheduler::Schedule Target.Input",),
