@@ -13,7 +13,8 @@ from cdk_training_cluster.orchestrators.slurm.allowed import CLUSTER_SETTINGS, N
 from cdk_training_cluster.orchestrators.slurm.configuration import slurm_configuration
 from cdk_training_cluster.orchestrators.slurm.job_scripts import job_scripts
 from cdk_training_cluster.orchestrators.slurm.settings import Preemption, SlurmNodes, SlurmQueue, SlurmSettings
-from real_slurm import SHORTER, RealSlurm, real_slurm
+from real_slurm import RealSlurm, real_slurm
+from slurm_files import SHORTER
 
 pytestmark = pytest.mark.sweep
 
