@@ -55,10 +55,14 @@ CHANGES = {
         "file_system: {}\nbudget: {monthly_usd: 1, thresholds: [50, 50]}",
         ["4: budget.thresholds: must be different, got 50 2 times: leave out all but one"],
     ),
-    "an engine that cannot be deployed": (
+    "an engine without what it needs": (
         "file_system: {}",
-        "file_system: {}\norchestrator: hyperpod",
-        ["4: orchestrator: must be none or another engine: this version cannot deploy hyperpod"],
+        "file_system: {}\norchestrator: eks",
+        [
+            "4: orchestrator: control_plane_zone is required, and goes without control_plane_subnet_id: EKS's "
+            "control plane needs subnets in two zones; name a second zone of the region, such as 'us-east-1a', or "
+            "with an existing VPC a subnet in one"
+        ],
     ),
     "access logs of no bucket": (
         "    prefix: tokens/\n",

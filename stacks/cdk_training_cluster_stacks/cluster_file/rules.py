@@ -184,8 +184,7 @@ def the_engine_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:
         return
     name = _name_of(choice)
     try:
-        if choice.to_orchestrator() is None:
-            yield ("orchestrator",), f"must be none or another engine: this version cannot deploy {name}"
+        choice.to_orchestrator()
     except SettingsError as error:
         for problem in error.problems:
             yield _place_of_engine(file, name, problem.setting), _beside_its_place(problem)

@@ -16,7 +16,7 @@ from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import fields, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES, NONE, OrchestratorSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
 from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, whole
 from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
 from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
@@ -132,10 +132,9 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
     text = cluster_text(wanted)
     _check(text)
     place.write_text(text, encoding="utf-8")
-    made = OrchestratorSettings.named(wanted.orchestrator).to_orchestrator()
-    is_ec2 = made is None or made.price_name(wanted.instance_type) == wanted.instance_type
     known = f"${usd(chosen.usd)} an hour on demand ({chosen.price_region})" if chosen.usd is not None else "unknown"
-    price = known if is_ec2 else "unknown"
+    # SageMaker has prices of its own.
+    price = "unknown" if KINDS[wanted.orchestrator].is_hyperpod else known
     files = file_system_for(wanted)
     month = "unknown" if files is None or files.usd_a_month is None else f"${usd(files.usd_a_month)} a month"
     stored = "" if files is None else f"File system: {files.name}, {files.capacity_gib:,} GiB; price {month}\n"
@@ -330,8 +329,7 @@ def _engine(option: str, text: str) -> str:
 
 def _is_taken(orchestrator: str, way: Way) -> bool:
     """Tell whether an engine takes a way to buy; of an engine with its default settings."""
-    made = OrchestratorSettings.named(orchestrator).to_orchestrator()
-    return made is None or not LEGALITY[made.kind][Choice(f"Capacity.{way.name}()")].instead
+    return not LEGALITY[KINDS[orchestrator]][Choice(f"Capacity.{way.name}()")].instead
 
 
 def _positive(option: str, text: str) -> Decimal:

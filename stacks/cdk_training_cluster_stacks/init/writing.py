@@ -11,7 +11,6 @@ from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.images import public_image
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.storage.choosing import StorageOption, choose_storage
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.model import (
@@ -21,7 +20,7 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     FileSystemSettings,
 )
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
-from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS, NONE
 from cdk_training_cluster_stacks.cluster_file.schema import texts_of
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 from cdk_training_cluster_stacks.init.offers import accelerators
@@ -112,7 +111,7 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
     ask = f"aws ec2 describe-instance-type-offerings --region {wanted.region} --location-type availability-zone"
     hints = ("Which zones of the region have the type:", f"  {ask} \\", f"    {offered}")
     yield Entry(name="availability_zone", value=wanted.zone, hints=hints)
-    yield Entry(name="orchestrator", value=wanted.orchestrator)
+    yield Entry(name="orchestrator", value=_orchestrator(wanted))
     yield Entry(name="node_groups", value=Part(model=NodeGroupSettings, entries=_nodes(wanted), in_a_list=True))
     files = file_system_for(wanted)
     if files is None:
@@ -123,10 +122,18 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
         yield Entry(name="datasets", value=Part(model=DatasetSettings, entries=_dataset(wanted), in_a_list=True))
 
 
+def _orchestrator(wanted: Wanted) -> object:
+    if wanted.orchestrator != "eks":
+        return wanted.orchestrator
+    # Its control plane needs subnets in two zones.
+    region = wanted.region
+    other = next(zone for zone in (f"{region}a", f"{region}b") if zone != wanted.zone)
+    return {"eks": {"control_plane_zone": other}}
+
+
 def _nodes(wanted: Wanted) -> tuple[Entry, ...]:
     info = instance_type_info(wanted.instance_type)
-    engine = OrchestratorSettings.named(wanted.orchestrator).to_orchestrator()
-    image = public_image(info, OrchestratorKind.NONE if engine is None else engine.kind)
+    image = public_image(info, KINDS[wanted.orchestrator])
     ask = f"aws ssm get-parameter --region {wanted.region} --query Parameter.Value --output text --name"
     pin = () if image is None else ("The id of today's:", f"  {ask} \\", f"    {image.parameter_name}")
     capacity: Any = {

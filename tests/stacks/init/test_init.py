@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.prices import committed_prices
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.init.command import Given, Zones, run
 from cdk_training_cluster_stacks.init.offers import accelerators, offers, ways_to_buy
@@ -255,3 +256,11 @@ def test_offers_meet_the_need_and_the_cheapest_is_first() -> None:
 
 def test_a_job_is_not_offered_chips_for_inference() -> None:
     assert not [each for each in offers(8, 24, "us-east-1", _BOOK) if each.info.name.startswith("inf")]
+
+
+@pytest.mark.parametrize("engine", [*KINDS])
+def test_a_file_of_every_engine_passes_check(engine: str, tmp_path: Path) -> None:
+    file = tmp_path / "llama.yaml"
+    run(file, Given(instance_type="p5.48xlarge", orchestrator=engine), zones=_OFFLINE)
+    named = [name for name, settings in read_cluster_file(file).orchestrator if settings is not None]
+    assert named == ([] if engine == "none" else [engine])

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster_stacks.cluster_file.capacity import EMPTY
 from cdk_training_cluster_stacks.cluster_file.orchestrators.batch import BatchSettings
@@ -38,27 +39,32 @@ class OrchestratorSettings(Settings):
     batch: BatchSettings | None = None
     """AWS Batch, with multi-node parallel jobs."""
 
-    @classmethod
-    def named(cls, word: str) -> "OrchestratorSettings":
-        """Return the settings that a word stands for.
-
-        Args:
-            word: An engine, or `NONE`.
-        """
-        return cls.model_validate(_one_engine(word))
-
     @property
     def engine(self) -> EngineSettings | None:
         """The settings of the one engine that is named. None: there is none."""
         return next((value for _, value in self if isinstance(value, EngineSettings)), None)
 
-    def to_orchestrator(self) -> Orchestrator | None:
-        """Return the engine as the rules ask it. None: this version cannot deploy it."""
+    def to_orchestrator(self) -> Orchestrator:
+        """Return the engine as the rules ask it.
+
+        Raises:
+            SettingsError: The settings contradict each other; every reason, a line each.
+        """
         return NoOrchestrator() if self.engine is None else self.engine.to_orchestrator()
 
 
 ENGINES = tuple(OrchestratorSettings.model_fields)
 """All engines, as words and as keys of their settings."""
+
+
+KINDS = {
+    NONE: OrchestratorKind.NONE,
+    "slurm": OrchestratorKind.SLURM,
+    "eks": OrchestratorKind.EKS,
+    "hyperpod": OrchestratorKind.HYPERPOD_SLURM,
+    "batch": OrchestratorKind.BATCH,
+}
+"""What each word stands for."""
 
 
 class _WordOrSettings:

@@ -13,13 +13,13 @@ from cdk_training_cluster_stacks.cluster_file.settings import Settings
 class EngineSettings(Settings):
     """The settings of an engine; a subclass has a setting for each of the construct's, and the construct's words."""
 
-    def to_orchestrator(self) -> Orchestrator | None:
-        """Return the engine as the rules ask it. None: this version cannot deploy it.
+    def to_orchestrator(self) -> Orchestrator:
+        """Return the engine as the rules ask it.
 
         Raises:
             SettingsError: The settings contradict each other; every reason, a line each.
         """
-        return None
+        raise NotImplementedError
 
     def make_cluster(
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
