@@ -56,7 +56,7 @@ class _Engine(Orchestrator):
 
     def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         self.calls.append(f"owner of {fleet.node_group.name} from {len(launches)} template")
-        return MadeOwner(resource=CfnResource(fleet, "Environment", type="AWS::Batch::ComputeEnvironment"))
+        return MadeOwner(resource=CfnResource(fleet, "Environment", type="AWS::Example::Environment"))
 
     def make_rest(self, cluster: TrainingCluster) -> None:
         self.calls.append(f"rest after {cluster.node_group('workers').owner.node.id}")
@@ -84,7 +84,7 @@ def test_an_engine_makes_control_owners_and_rest_in_this_order() -> None:
     assert "Jobs of the engine" in str(template)
     roles = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
     assert any(each.get("Path") == "/engine/" for each in roles)
-    owner = next(each for each in template["Resources"].values() if each["Type"].startswith("AWS::Batch::"))
+    owner = next(each for each in template["Resources"].values() if each["Type"].startswith("AWS::Example::"))
     assert any("NAT" in name or "Route" in name for name in owner["DependsOn"])
     assert any("it surprises" in entry.data for entry in cluster.node.metadata if isinstance(entry.data, str))
 
