@@ -57,7 +57,7 @@ def make(params: Mapping[str, Any], cluster: Mapping[str, Any], account: str, re
         "version": params.get("version", cluster["version"]),
         "resources": {"autoScalingGroups": [{"name": f"eks-{params['nodegroupName']}-{uuid.uuid4()}"}]},
     }
-    _make_group(described, launch or _default_launch(cluster), account, region)
+    _make_group(described, {**_default_launch(cluster, launch), **(launch or {})}, account, region)
     return described
 
 
@@ -224,8 +224,12 @@ def _drop_profile(role_arn: str, account: str, region: str) -> None:
         iam.delete_instance_profile(name)
 
 
-def _default_launch(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    return {"SecurityGroupIds": [cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]]}
+def _default_launch(cluster: Mapping[str, Any], launch: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the one interface, in the cluster security group, of nodes whose template says nothing of interfaces."""
+    if launch and (launch.get("NetworkInterfaces") or launch.get("SecurityGroupIds")):
+        return {}
+    groups = [cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]]
+    return {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": groups, "DeleteOnTermination": True}]}
 
 
 def _launch_of(named: Mapping[str, str] | None, ec2: Any) -> dict[str, Any] | None:
