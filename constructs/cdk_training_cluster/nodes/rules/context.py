@@ -157,7 +157,9 @@ class ClusterContext:
             words: What sentences call settings. Default: - what Python calls them.
             orchestrator: The engine that launches the nodes. Default: - none: Auto Scaling groups do.
         """
-        whole = (policy or IdlePolicy()).over(default_idle_policy())
+        # EC2 writes the network traffic of HyperPod's nodes into SageMaker's account: it cannot be asked here.
+        default = replace(default_idle_policy(), host_activity=not orchestrator.is_hyperpod)
+        whole = (policy or IdlePolicy()).over(default)
         nodes = [
             NodeGroupContext.of(
                 group,

@@ -177,6 +177,17 @@ def _health_checks(of: HyperPodContext) -> Iterator[Found]:
                 )
 
 
+@HYPERPOD_RULES.rule("hyperpodHostActivity", f"{_GUIDE}/sagemaker-hyperpod.html")
+def _host_activity(of: HyperPodContext) -> Iterator[Found]:
+    for nodes in of.cluster.nodes:
+        if nodes.policy is not None and (nodes.policy.host_activity or nodes.policy.has_signal("host")):
+            yield (
+                ("idle_policy",),
+                f"idle_policy of node group {nodes.group.name!r} must leave host_activity out on HyperPod, "
+                "whose nodes' network traffic EC2 writes into SageMaker's account: idle nodes would never be stopped",
+            )
+
+
 @HYPERPOD_RULES.rule("hyperpodPriorities", f"{_API}/API_PriorityClass.html", "hyperpod", "priority_classes")
 def _priorities(of: HyperPodContext) -> Iterator[Found]:
     classes = of.hyperpod.priority_classes

@@ -17,6 +17,7 @@ from cdk_training_cluster import (
     HyperPodCluster,
     HyperPodEngine,
     HyperPodSettings,
+    IdlePolicy,
     NodeGroup,
     NodeRecovery,
     TrainingFileSystem,
@@ -269,6 +270,17 @@ def test_what_hyperpod_refuses_is_refused_in_a_sentence(
     engine = HyperPodOrchestrator(HyperPodSettings(**settings))
     (problem,) = engine.problems(ClusterContext.of(groups, orchestrator=engine.kind))
     assert problem.message.startswith(sentence)
+
+
+def test_idle_nodes_are_known_by_their_accelerators_alone() -> None:
+    """EC2's metrics of their network are in SageMaker's account: with them, no node would ever be idle."""
+    engine = HyperPodOrchestrator(HyperPodSettings())
+    (nodes,) = ClusterContext.of([WORKERS], orchestrator=engine.kind).nodes
+    assert nodes.policy is not None
+    assert nodes.policy.host_activity is False
+    asked = ClusterContext.of([WORKERS], IdlePolicy(host_activity=True), orchestrator=engine.kind)
+    (problem,) = engine.problems(asked)
+    assert problem.message.startswith("idle_policy of node group 'workers' must leave host_activity out on HyperPod")
 
 
 def test_a_public_subnet_is_refused() -> None:
