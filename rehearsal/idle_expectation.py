@@ -68,7 +68,7 @@ class IdleNode:
         return instance_type_info(self.instance_type).vcpus
 
 
-def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[str, Any]]) -> list[IdleNode]:
+def idle_nodes(groups: Sequence[Mapping[str, Any]], instances: Iterable[Mapping[str, Any]]) -> list[IdleNode]:
     """Return the nodes of node groups.
 
     Args:
@@ -85,6 +85,12 @@ def idle_nodes(groups: Iterable[Mapping[str, Any]], instances: Iterable[Mapping[
             or one.get("InstanceLifecycle") in _RESERVED_LIFECYCLES,
         )
         for one in instances
+    ] + [
+        # Nodes of HyperPod are no instances of EC2's, and SageMaker names their types in its own way.
+        IdleNode(id=one, instance_type=group["instance_type"][3:], node_group=str(group["name"]), reserved=False)
+        for group in groups
+        if group.get("on_hyperpod")
+        for one in group["instance_ids"]
     ]
 
 

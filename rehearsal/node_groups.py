@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, POWER_TAG
+from rehearsal.hyperpod import instance_groups
 from rehearsal.readback import Client
 from rehearsal.slurm import compute_node_groups
 
@@ -28,6 +29,7 @@ def node_groups(client: Client, cluster: str) -> list[dict[str, Any]]:
         *_spot_fleets(client, cluster),
         *_eks_node_groups(client, cluster),
         *_slurm_groups(client, cluster),
+        *instance_groups(client, cluster),
     ]
     return sorted(found, key=lambda group: str(group["name"]))
 

@@ -85,7 +85,7 @@ def functions(client: Client, stack: str, account: str, region: str) -> Iterator
 
 
 def instances(client: Client, ids: list[str]) -> list[dict[str, Any]]:
-    """Describe instances by their ids.
+    """Describe instances of EC2's by their ids.
 
     Args:
         client: Makes clients of the local AWS.
@@ -93,7 +93,9 @@ def instances(client: Client, ids: list[str]) -> list[dict[str, Any]]:
     """
     if not ids:
         return []
-    pages = client("ec2").get_paginator("describe_instances").paginate(InstanceIds=ids)
+    pages = (
+        client("ec2").get_paginator("describe_instances").paginate(Filters=[{"Name": "instance-id", "Values": ids}])
+    )
     return list(pages.search("Reservations[].Instances[]"))
 
 

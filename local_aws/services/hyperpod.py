@@ -11,11 +11,13 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import wraps
 from threading import RLock
 from typing import Any
 
 from moto.core.utils import unix_time, utcnow
+from moto.sagemaker.models import sagemaker_backends
 
 from local_aws.refusal import Refusal
 from local_aws.services.answers import page
@@ -229,6 +231,23 @@ def tagged(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return json.dumps({} if name == "delete_tags" else {"Tags": tags})
 
     return action
+
+
+def set_launch_time(account: str, region: str, node: str, moment: datetime) -> bool:
+    """Let a node have been launched at another time; tell whether it is a node of HyperPod's.
+
+    Args:
+        account: The account.
+        region: The region.
+        node: The node's id.
+        moment: The time, in UTC.
+    """
+    clusters: Mapping[str, HyperPod] = sagemaker_backends[account][region].clusters
+    for cluster in clusters.values():
+        if node in cluster.nodes:
+            cluster.nodes[node]["LaunchTime"] = unix_time(moment)
+            return True
+    return False
 
 
 # Task governance

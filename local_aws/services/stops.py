@@ -12,7 +12,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
 
 from local_aws.launch_facts import Ec2Refusal
-from local_aws.services import group_members
+from local_aws.services import group_members, hyperpod
 from local_aws.services.spot_fleet_requests import FLEET_TAG
 from local_aws.services.spot_requests import request_of
 
@@ -99,6 +99,8 @@ def set_launch_time(request: Mapping[str, Any]) -> Mapping[str, Any]:
     ec2 = ec2_backends[str(request["account"])][str(request["region"])]
     moment = datetime.fromisoformat(request["launch_time"]).astimezone(UTC).replace(tzinfo=None)
     for instance_id in request["instance_ids"]:
+        if hyperpod.set_launch_time(str(request["account"]), str(request["region"]), instance_id, moment):
+            continue
         instance = ec2.get_instance_by_id(instance_id)
         if instance is None:
             raise ValueError(f"there is no instance {instance_id}")

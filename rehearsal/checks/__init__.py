@@ -6,6 +6,7 @@ from rehearsal.checks.check import Check, Deployment
 from rehearsal.checks.cost_budgets import COST_BUDGETS
 from rehearsal.checks.guardrails import GUARDRAIL_FUNCTIONS
 from rehearsal.checks.hydration import HYDRATION
+from rehearsal.checks.hyperpod import INSTANCE_GROUPS
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.purchases import PURCHASES, RESERVATIONS
 from rehearsal.checks.slurm import SLURM_QUEUES
@@ -14,7 +15,7 @@ from rehearsal.checks.storage import DATASETS, FILE_SYSTEM
 
 CHECKS: tuple[Check, ...] = (
     *(STACKS, NODE_GROUPS, PURCHASES, RESERVATIONS, FILE_SYSTEM, DATASETS, HYDRATION),
-    *(GUARDRAIL_FUNCTIONS, COST_BUDGETS, SLURM_QUEUES),
+    *(GUARDRAIL_FUNCTIONS, COST_BUDGETS, SLURM_QUEUES, INSTANCE_GROUPS),
 )
 
 

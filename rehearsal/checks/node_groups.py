@@ -49,6 +49,7 @@ def _found(deployment: Deployment) -> Facts:
     return {
         group["name"]: {**group, "warm_pool_size": group["warm_pool"] and group["warm_pool"]["size"]}
         for group in deployment.found["node_groups"]
+        if not group.get("on_hyperpod")
     }
 
 

@@ -83,7 +83,11 @@ def _moment(text: str | None) -> str | None:
 
 
 PURCHASES = Check(
-    "purchase of", _bought, lambda deployment: {group["name"]: group for group in deployment.found["node_groups"]}
+    "purchase of",
+    _bought,
+    lambda deployment: {
+        group["name"]: group for group in deployment.found["node_groups"] if not group.get("on_hyperpod")
+    },
 )
 RESERVATIONS = Check(
     "reservation of",

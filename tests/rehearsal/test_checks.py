@@ -14,6 +14,7 @@ from rehearsal.checks import CHECKS, Deployment, differences
 from rehearsal.checks.check import Check
 from rehearsal.checks.cost_budgets import COST_BUDGETS
 from rehearsal.checks.guardrails import SPECS, WITH_A_STORY, WITHOUT_A_STORY
+from rehearsal.checks.hyperpod import INSTANCE_GROUPS
 from rehearsal.checks.node_groups import NODE_GROUPS
 from rehearsal.checks.slurm import SLURM_QUEUES
 from rehearsal.templates import Resource, resolved
@@ -340,9 +341,30 @@ def test_a_queue_that_uses_other_nodes_is_told() -> None:
     assert difference == "queue train: node_groups is ['others'], the template says ['workers']"
 
 
+def _hyperpod_cluster(instance_type: str) -> Resource:
+    slurm = {"NodeType": "Compute", "PartitionNames": ["training"]}
+    workers = {"InstanceGroupName": "workers", "InstanceType": f"ml.{instance_type}", "SlurmConfig": slurm}
+    controller = {"InstanceGroupName": "controller", "InstanceType": "ml.m5.xlarge"}
+    return Resource("base-pod-cluster", "AWS::SageMaker::Cluster", "nodes", {"InstanceGroups": [workers, controller]})
+
+
+def test_the_instance_groups_of_hyperpod_are_compared() -> None:
+    deployment = _deployment("base-pod")
+    group = {"name": "workers", "count_running": 8, "instance_type": "ml.p5.48xlarge", "partition": "training"}
+    found = {"node_groups": [{**group, "on_hyperpod": True}]}
+    ours = replace(deployment, resources=[*deployment.resources, _hyperpod_cluster("p5.48xlarge")], found=found)
+    assert list(INSTANCE_GROUPS.differences(ours)) == []
+    other = replace(deployment, resources=[*deployment.resources, _hyperpod_cluster("p5e.48xlarge")], found=found)
+    (difference,) = INSTANCE_GROUPS.differences(other)
+    assert (
+        difference == "instance group workers: instance_type is 'ml.p5.48xlarge', the template says 'ml.p5e.48xlarge'"
+    )
+
+
 def test_every_check_has_something_to_compare() -> None:
     deployments = [_deployment("base-pod"), _deployment("p5-reservation")]
-    deployments[0] = replace(deployments[0], resources=[*deployments[0].resources, _budget(50), *_queue()])
+    hand_made = [_budget(50), *_queue(), _hyperpod_cluster("p4de.24xlarge")]
+    deployments[0] = replace(deployments[0], resources=[*deployments[0].resources, *hand_made])
     assert [check.thing for check in CHECKS if not any(check.said(one) for one in deployments)] == []
 
 
