@@ -5,6 +5,7 @@ from typing import Any
 
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.layouts import wants_efa
+from cdk_training_cluster.orchestrators.eks.node_groups import labels
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
@@ -55,7 +56,7 @@ def _pool(wanted: Wanted, nodes: GroupNodes) -> Object:
         spec=plain(
             {
                 "template": {
-                    "metadata": {"labels": nodes.node_selector},
+                    "metadata": {"labels": labels(nodes.group, nodes.info)},
                     "spec": {
                         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": nodes.name},
                         "requirements": requirements,

@@ -191,6 +191,10 @@ def test_karpenter_buys_as_the_node_group_does_and_leaves_reservations_of_the_cl
         for name, each in pools.items()
     }
     assert bought == {"spot": ["spot"], "held": ["reserved"]}
+    # NVIDIA's device plugin starts on nodes of these labels alone, and without it Karpenter ends no empty node.
+    for group in (SPOT, held):
+        metadata = pools[group.name]["spec"]["template"]["metadata"]
+        assert metadata == {"labels": labels(group, nodes_of(group).info)}
     assert pools["spot"]["spec"]["limits"] == {"nodes": "2", "nvidia.com/gpu": "16"}
 
 
