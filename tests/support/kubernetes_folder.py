@@ -48,7 +48,7 @@ def wanted(*groups: NodeGroup, **settings: Any) -> Wanted:
         region="us-east-1",
         zone="us-east-1b",
         groups=[nodes_of(each) for each in groups or (WORKERS,)],
-        file_system=FileSystem(mount_point="/fsx", capacity_gib=4800, checkpoint_directory="/fsx/checkpoints"),
+        file_system=FileSystem(mount_point="/fsx", checkpoint_directory="/fsx/checkpoints"),
         settings=KubernetesSettings.model_validate(settings),
     )
 

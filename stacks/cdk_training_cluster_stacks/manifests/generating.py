@@ -58,7 +58,7 @@ def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
         "priorities": priorities(wanted),
         "limits": limits(wanted),
         "queues": kueue_queues(wanted) if settings.queues == "kueue" else volcano_queues(wanted),
-        "file-system": [] if wanted.file_system is None else volumes(wanted, wanted.file_system),
+        "file-system": [] if wanted.file_system is None else volumes(wanted),
         "runtimes": runtimes(wanted),
         "scaled-jobs": scaled_jobs(wanted),
         "node-pools": node_pools(wanted) if settings.karpenter else [],

@@ -14,7 +14,6 @@ from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
 if TYPE_CHECKING:
     from cdk_training_cluster_stacks.target import Target
 
-_SMALLEST_GIB = 1_200
 _CHECKPOINTS = "checkpoints"
 
 
@@ -73,7 +72,6 @@ def _file_system(cluster: ClusterFile) -> FileSystem | None:
     directory = f"/{_CHECKPOINTS}" if exported is None else exported.file_system_path
     return FileSystem(
         mount_point=settings.mount_point,
-        capacity_gib=settings.storage_capacity_gib or _SMALLEST_GIB,
         checkpoint_directory=f"{settings.mount_point}{directory}",
     )
 

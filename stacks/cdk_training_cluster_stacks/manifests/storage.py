@@ -3,37 +3,40 @@
 from collections.abc import Sequence
 
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object
-from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
 CLAIM = "fsx"
 """The name of the claim in each team's namespace."""
 
 DRIVER = "fsx.csi.aws.com"
 
+# A claim has to name a size, which limits nothing on Lustre. It is not the file system's: that can grow, and
+# Kubernetes refuses another size in a claim that exists.
+# https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#persistentvolumeclaimresize
+_SIZE = "1200Gi"
+
 PLACES = ("FILE_SYSTEM_ID", "FILE_SYSTEM_DNS_NAME", "FILE_SYSTEM_MOUNT_NAME")
 """What a volume needs that exists after the deployment of the foundation only; `overlay/deployed.env` has it."""
 
 
-def volumes(wanted: Wanted, file_system: FileSystem) -> Sequence[Object]:
+def volumes(wanted: Wanted) -> Sequence[Object]:
     """Return a volume and a claim to it for each team: a volume has one claim.
 
     Args:
         wanted: The cluster.
-        file_system: The file system.
 
     Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/examples/kubernetes/static_provisioning
     """
     made = []
     for team in wanted.teams:
         name = f"{CLAIM}-{team.name}"
-        size = f"{file_system.capacity_gib}Gi"
         made += [
             an_object(
                 "PersistentVolume",
                 name,
                 labels={"cdk-training-cluster/file-system": "true"},
                 spec={
-                    "capacity": {"storage": size},
+                    "capacity": {"storage": _SIZE},
                     "volumeMode": "Filesystem",
                     "accessModes": ["ReadWriteMany"],
                     "mountOptions": ["flock", "noatime"],
@@ -55,7 +58,7 @@ def volumes(wanted: Wanted, file_system: FileSystem) -> Sequence[Object]:
                     "accessModes": ["ReadWriteMany"],
                     "storageClassName": "",
                     "volumeName": name,
-                    "resources": {"requests": {"storage": size}},
+                    "resources": {"requests": {"storage": _SIZE}},
                 },
             ),
         ]

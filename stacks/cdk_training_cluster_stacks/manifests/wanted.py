@@ -14,12 +14,10 @@ class FileSystem:
 
     Attributes:
         mount_point: Where pods see it, as nodes do.
-        capacity_gib: Its size; no limit, but Kubernetes wants one.
         checkpoint_directory: Where jobs keep checkpoints.
     """
 
     mount_point: str
-    capacity_gib: int
     checkpoint_directory: str
 
 

@@ -113,6 +113,15 @@ def test_the_command_writes_the_folder_of_an_example(tmp_path: Path) -> None:
     }
 
 
+def test_a_file_system_that_grows_changes_no_claim() -> None:
+    cluster = read_cluster_file("clusters/base-pod.yaml")
+    assert cluster.file_system is not None
+    grown = cluster.file_system.model_copy(update={"storage_capacity_gib": 7200})
+    assert cluster.file_system.storage_capacity_gib != grown.storage_capacity_gib
+    changed = cluster.model_copy(update={"file_system": grown})
+    assert generated_files(wanted_of(changed)) == generated_files(wanted_of(cluster))
+
+
 def test_each_value_that_is_not_known_says_how_it_is_found() -> None:
     names = places(FOLDERS["everything"])
     lines = deployed_env(names, {}).splitlines()
