@@ -112,27 +112,23 @@ def _plugins(wanted: Wanted, nvidia: Sequence[GroupNodes]) -> Iterator[tuple[str
         types = sorted({name for each in wanted.groups if each.efas for name in each.group.instance_types})
         yield (
             "efa-device-plugin",
-            {"supportedInstanceLabels": {"values": types}, "tolerations": _everywhere(wanted)},
+            {"supportedInstanceLabels": {"values": types}, "tolerations": _tolerations(wanted.groups)},
             (),
         )
     if _is_partitioned(nvidia):
         yield "gpu-operator", _gpu_operator(nvidia), ()
     elif nvidia:
-        tolerations = {"tolerations": [_SYSTEM, *_everywhere(wanted)]}
+        tolerations = {"tolerations": [_SYSTEM, *_tolerations(nvidia)]}
         yield "nvidia-device-plugin", {**_plugin_config(nvidia, "config", "map"), **tolerations}, ()
-    if any(each.info.has_neuron_devices for each in wanted.groups):
+    neuron = [each for each in wanted.groups if each.info.has_neuron_devices]
+    if neuron:
         # Node repair is EKS's.
-        yield "neuron", {"npd": {"enabled": False}}, ()
+        plugin = {"tolerations": [_SYSTEM, *_tolerations(neuron)]}
+        yield "neuron", {"npd": {"enabled": False}, "devicePlugin": plugin}, ()
 
 
 def _is_partitioned(nvidia: Sequence[GroupNodes]) -> bool:
     return any(each.is_partitioned for each in nvidia)
-
-
-def _everywhere(wanted: Wanted) -> list[Mapping[str, str]]:
-    """Return what lets a daemon set run on all nodes with accelerators."""
-    keys = {key for each in wanted.groups for key in each.taints}
-    return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in sorted(keys)]
 
 
 def _gpu_operator(nvidia: Sequence[GroupNodes]) -> Mapping[str, Any]:
@@ -159,11 +155,14 @@ def _gpu_operator(nvidia: Sequence[GroupNodes]) -> Mapping[str, Any]:
         else {"enabled": True},
         "dcgmExporter": {"serviceMonitor": {"enabled": False}},
         "daemonsets": {"tolerations": _tolerations(nvidia)},
+        # A chart of its own, which finds the GPUs' nodes for the operator.
+        "node-feature-discovery": {"worker": {"tolerations": _tolerations(nvidia)}},
     }
 
 
-def _tolerations(nvidia: Sequence[GroupNodes]) -> list[Mapping[str, str]]:
-    keys = {key for each in nvidia for key in each.taints}
+def _tolerations(groups: Sequence[GroupNodes]) -> list[Mapping[str, str]]:
+    """Return what lets a daemon set run on all nodes of some groups."""
+    keys = {key for each in groups for key in each.taints}
     return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in sorted(keys)]
 
 

@@ -103,6 +103,28 @@ def test_the_label_of_a_shared_node_names_a_configuration_that_there_is(
         assert "sharing" not in yaml.safe_load(values["config"]["map"][values["config"]["default"]])
 
 
+@pytest.mark.parametrize(
+    ("release", "path", "group"),
+    [
+        ("efa-device-plugin", "tolerations", WORKERS),
+        ("nvidia-device-plugin", "tolerations", WORKERS),
+        ("gpu-operator", "daemonsets.tolerations", PARTITIONED),
+        ("gpu-operator", "node-feature-discovery.worker.tolerations", PARTITIONED),
+        ("dcgm-exporter", "tolerations", WORKERS),
+        ("neuron", "devicePlugin.tolerations", NEURON),
+    ],
+)
+def test_what_runs_on_every_node_tolerates_the_taints_of_spot_nodes(
+    release: str, path: str, group: NodeGroup
+) -> None:
+    spot = replace(group, capacity=Capacity.spot())
+    values = yaml.safe_load(generated_files(wanted(spot))[f"values/{release}.yaml"])
+    for name in path.split("."):
+        values = values[name]
+    tolerated = {each.get("key") for each in values if each["operator"] == "Exists"}
+    assert None in tolerated or tolerated >= set(nodes_of(spot).taints)
+
+
 def test_teams_share_what_there_is_and_borrow_the_rest() -> None:
     teams = [{"name": "a", "nodes": {"workers": 6}, "borrow": False}, {"name": "b"}, {"name": "c"}]
     cluster = wanted(teams=teams)
