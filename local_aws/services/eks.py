@@ -18,7 +18,7 @@ from moto.iam.models import iam_backends
 
 from local_aws.refusal import Refusal
 from local_aws.services import eks_nodes
-from local_aws.services.eks_rules import IN_USE, INVALID, MISSING, check_cluster, check_scheduler
+from local_aws.services.eks_rules import IN_USE, INVALID, MISSING, check_cluster, check_scheduler, check_skew, minor
 
 Record = dict[str, Any]
 
@@ -90,10 +90,11 @@ def update_cluster_config(response: Any) -> ActionResult:
 
 def update_cluster_version(response: Any) -> ActionResult:
     """Answer UpdateClusterVersion: one minor version at a time."""
-    described, wanted = _cluster(response).described, response._get_param("version")
-    step = int(wanted.partition(".")[2]) - int(described["version"].partition(".")[2])
-    if step != 1:
+    cluster, wanted = _cluster(response), response._get_param("version")
+    described = cluster.described
+    if minor(wanted) - minor(described["version"]) != 1:
         raise Refusal(INVALID, f"Unsupported Kubernetes minor version update from {described['version']} to {wanted}")
+    check_skew(cluster.nodegroups.values(), described["version"], wanted)
     described["version"] = wanted
     return _update("VersionUpdate")
 

@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from local_aws.refusal import Refusal
@@ -24,6 +24,7 @@ _VERSIONS = tuple(f"1.{minor}" for minor in range(31, 37))
 # https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
 _WEIGHED = frozenset({"cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"})
 _TWO_ZONES = 2
+_MOST_MINORS_BEHIND = 3
 _MIME = ("mime-version:", "content-type: multipart/")
 _GPU_IMAGES = ("NVIDIA", "GPU", "NEURON")
 
@@ -85,6 +86,42 @@ def check_sizes(sizes: Mapping[str, int]) -> None:
         raise Refusal(INVALID, f"Minimum capacity {least} can't be greater than desired size {wanted}")
     if wanted > most:
         raise Refusal(INVALID, f"desired capacity {wanted} can't be greater than max size {most}")
+
+
+def minor(version: str) -> int:
+    """Return the minor version of Kubernetes that a text says.
+
+    Args:
+        version: Such as `1.35`.
+    """
+    return int(version.partition(".")[2])
+
+
+def check_skew(groups: Iterable[Mapping[str, Any]], version: str, wanted: str) -> None:
+    """Refuse a version of the control plane that is too far ahead of nodes.
+
+    Args:
+        groups: The node groups.
+        version: The control plane's version.
+        wanted: The version that it is to have.
+
+    Raises:
+        Refusal: EKS refuses it.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    """
+    late = [
+        each["nodegroupName"]
+        for each in groups
+        if each["amiType"] != "CUSTOM" and minor(wanted) - minor(each["version"]) > _MOST_MINORS_BEHIND
+    ]
+    if late:
+        # https://github.com/hashicorp/terraform-provider-aws/issues/19478
+        raise Refusal(
+            INVALID,
+            f"Nodegroups {', '.join(late)} must be updated to match cluster version {version} before updating "
+            "cluster version",
+        )
 
 
 def check_node_group(params: Mapping[str, Any], launch: Mapping[str, Any] | None) -> None:

@@ -57,6 +57,18 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
         eks.describe_cluster(name="pod")
 
 
+def test_a_control_plane_is_at_most_three_minor_versions_ahead_of_its_nodes(aws: LocalAws, stacks: Stacks) -> None:
+    template = eks_template()
+    name = stacks.physical_ids(stacks.create(template))["Nodes"].partition("/")[2]
+    eks = aws.client("eks")
+    for version in ("1.36", "1.37", "1.38"):
+        eks.update_cluster_version(name="pod", version=version)
+    with pytest.raises(ClientError, match=f"Nodegroups {name} must be updated to match cluster version 1.38"):
+        eks.update_cluster_version(name="pod", version="1.39")
+    eks.update_nodegroup_version(clusterName="pod", nodegroupName=name, version="1.38")
+    eks.update_cluster_version(name="pod", version="1.39")
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=[each.name for each in WRONG])
 def test_a_wrong_template_is_refused_by_synth_and_by_eks(stacks: Stacks, wrong: Wrong) -> None:
     template = eks_template()

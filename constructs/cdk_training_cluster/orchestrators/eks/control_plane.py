@@ -259,6 +259,11 @@ class EksControlPlane(Construct):
             scaling_config=made.ScalingConfigProperty(
                 min_size=given.count, desired_size=given.count, max_size=given.count
             ),
+            # Said, or no deployment would ever update them, and EKS updates no control plane that is more than three
+            # minor versions ahead of its nodes.
+            # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+            version=self._settings.kubernetes_version,
+            release_version=self._settings.release_version,
             labels={"cdk-training-cluster/node-group": "system"},
             node_repair_config=made.NodeRepairConfigProperty(enabled=self._settings.node_repair),
         )

@@ -141,6 +141,11 @@ def test_types_and_images_stand_in_one_place_each(template: Template) -> None:
     }
 
 
+def test_a_deployment_updates_system_nodes_as_well(template: Template) -> None:
+    system = _groups(template)["system"]
+    assert (system["Version"], system["ReleaseVersion"]) == ("1.35", "1.35.0-20260304")
+
+
 def test_launch_templates_hold_what_eks_takes_and_nothing_that_it_refuses(template: Template) -> None:
     cluster = next(iter(template.find_resources("AWS::EKS::Cluster")))
     for name, group in _groups(template).items():
