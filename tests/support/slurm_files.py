@@ -8,7 +8,8 @@ _IDLE_SECONDS = 3
 _BOOT_SECONDS = 15
 
 # What AWS PCS writes itself and lets no one set. Times are those of a test, kinds of plugins PCS's own where they
-# need no control groups. PCS allows expedited requeues from Slurm 25.11 on.
+# need no control groups. PCS allows expedited requeues from Slurm 25.11 on. Its control groups signal the tasks of a
+# step and none of their children; proctrack/pgid comes nearest: it signals a task's process group.
 # https://docs.aws.amazon.com/pcs/latest/userguide/slurm-configuration.html
 _OF_PCS = f"""\
 ClusterName=pcs
@@ -23,7 +24,7 @@ SlurmctldLogFile=/srv/slurmctld.log
 SlurmctldPidFile=/srv/slurmctld.pid
 SlurmdLogFile=/srv/%n.log
 SlurmdPidFile=/run/slurmd.pid
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres

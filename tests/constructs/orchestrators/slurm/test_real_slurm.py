@@ -49,8 +49,9 @@ _TRAINS = _SCRIPTS["workers/torchrun.sbatch"]
 _TORCHRUN = """
 if [[ $SLURM_NODEID == 0 ]]; then echo "$*" >/srv/torchrun-$SLURM_JOB_ID; fi
 if [[ -e $CHECKPOINT_DIR/$RUN_NAME ]]; then echo "goes on at $(<"$CHECKPOINT_DIR/$RUN_NAME")"; exit 0; fi
-# A process of the training, which has a handler; torchrun itself has none.
-/usr/bin/python3 -c '
+# A process of the training, which has a handler, and as with torchrun a session of its own: a signal to the job's
+# task, or to its process group, does not reach it.
+setsid /usr/bin/python3 -c '
 import os, signal, sys, time
 
 def save(*_):
@@ -63,7 +64,11 @@ signal.signal(signal.SIGUSR1, save)
 print("trains", flush=True)
 while True:
     time.sleep(0.1)
-'
+' &
+worker=$!
+trap 'echo "torchrun ends"; kill "$worker"' TERM
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; done
+wait "$worker"
 """
 _GANG = ("--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=8")
 
