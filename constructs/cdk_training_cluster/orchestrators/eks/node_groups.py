@@ -103,8 +103,10 @@ def _spec(cluster: eks.CfnCluster, group: NodeGroup, info: InstanceTypeInfo) -> 
         yield f"    cidr: {SERVICE_RANGE}\n"
         if tainted:
             yield f"  kubelet:\n    flags:\n    - --register-with-taints={tainted}\n"
-    if info.instance_store_nvme:
-        # For images of containers and their temporary files.
+    # For images of containers and their temporary files. A stop empties these disks and leaves nodeadm's record of
+    # them on the root volume, with which it makes no file system again: the node would come back without Kubernetes.
+    # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/system/local_disk.go
+    if info.instance_store_nvme and group.warm_pool is None:
         yield "  instance:\n    localStorage:\n      strategy: RAID0\n"
 
 

@@ -87,8 +87,8 @@ def _image(eks: EksContext) -> Iterator[Found]:
         if without and nodes.group.machine_image is None:
             yield (
                 _at(number, "machine_image"),
-                f"node group {nodes.group.name!r}: machine_image is required for {', '.join(without)}: EKS has "
-                "images for NVIDIA GPUs, Trainium and Inferentia alone; give one with nodeadm in it",
+                f"node group {nodes.group.name!r}: machine_image is required for {', '.join(without)}: no "
+                "image of EKS has its driver; give one that has nodeadm and the driver",
             )
 
 

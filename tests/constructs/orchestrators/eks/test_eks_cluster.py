@@ -162,6 +162,8 @@ def test_launch_templates_hold_what_eks_takes_and_nothing_that_it_refuses(templa
         # Only a node with an image of its own has to be told which cluster it joins.
         assert ("apiServerEndpoint" in text) == (name == "own"), name
         assert "LAUNCH_HOOK=''" in text, name
+        # A node that was stopped would not join the cluster again with them.
+        assert ("localStorage" in text) == (name != "workers"), name
     assert "CapacityReservationId" in str(_launch(template, _groups(template)["reserved"]))
     assert "GroupName" in str(_launch(template, _groups(template)["workers"])["Placement"])
 

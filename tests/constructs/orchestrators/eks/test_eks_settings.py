@@ -107,6 +107,9 @@ REFUSED: dict[str, Callable[[], object]] = {
         {"instance_types": ["g5.48xlarge"], "capacity": Capacity.spot(max_price=3)}
     ),
     "node group 'workers': count must be at most 450 on EKS, got 451": _cluster({"count": 451}),
+    "node group 'workers': machine_image is required for g7.48xlarge: no image of EKS has its driver": _cluster(
+        {"instance_types": ["g7.48xlarge"]}
+    ),
     "node group 'workers': warm_pool must be left out beside machine_image on EKS, got both": _cluster(
         {"machine_image": _IMAGE, "warm_pool": WarmPool(size=1)}
     ),
@@ -131,6 +134,8 @@ def test_every_rule_names_a_page_of_eks_s() -> None:
         ("g5g.16xlarge", "AL2023_ARM_64_NVIDIA"),
         ("trn2.48xlarge", "AL2023_x86_64_NEURON"),
         ("c7gn.16xlarge", "AL2023_ARM_64_STANDARD"),
+        ("g7e.48xlarge", "AL2023_x86_64_NVIDIA"),
+        ("g7.48xlarge", None),
         ("dl1.24xlarge", None),
     ],
 )
