@@ -15,9 +15,11 @@ HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
 NEEDLESS_ENVIRONMENT = "cdk-training-cluster:needlessEnvironment"
 """The id of the warning about a variable that does nothing any more."""
 
-# NCCL must not take a container bridge, a virtual pair or the loopback for the way to the other nodes.
+# NCCL must not take a container bridge, a virtual pair, the loopback or ECS's way to credentials, `ecs-eth0` in the
+# containers of AWS Batch, for the way to the other nodes.
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname
-DEFAULT_ENVIRONMENT: Mapping[str, str] = {"NCCL_SOCKET_IFNAME": "^docker,lo,veth"}
+# https://github.com/NVIDIA/nccl/issues/859
+DEFAULT_ENVIRONMENT: Mapping[str, str] = {"NCCL_SOCKET_IFNAME": "^docker,lo,veth,ecs"}
 """What every node gets unless the user sets it otherwise."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -17,6 +17,7 @@ from cdk_training_cluster.nodes.bootstrap import (
     Mount,
     NodeBootstrap,
 )
+from cdk_training_cluster.nodes.bootstrap.environment import node_environment
 
 
 class _Cluster:
@@ -78,7 +79,7 @@ def test_the_settings_travel_in_a_short_user_data(cluster: _Cluster) -> None:
         "MOUNT_SOURCE='fs-1.fsx.us-east-1.amazonaws.com@tcp:/abcdev'",
         "MOUNT_POINT='/fsx'",
         "METRIC_NAMESPACE='CdkTrainingCluster'",
-        "ENVIRONMENT=('NCCL_SOCKET_IFNAME=^docker,lo,veth')",
+        "ENVIRONMENT=('NCCL_SOCKET_IFNAME=^docker,lo,veth,ecs')",
         "SCRIPTS_BEFORE=()",
     ):
         assert f"\n{line}\n" in text
@@ -237,6 +238,12 @@ def test_variables_that_do_no_good_are_warned_about(cluster: _Cluster, name: str
 def test_other_variables_are_nobody_s_business(cluster: _Cluster, environment: dict[str, str]) -> None:
     cluster.bootstrap(environment=environment)
     assert Annotations.from_stack(cluster.stack).find_warning("*", Match.any_value()) == []
+
+
+@pytest.mark.parametrize("interface", ["lo", "docker0", "veth1a2b3c", "ecs-eth0"])
+def test_nccl_takes_no_interface_that_leads_to_no_other_node(interface: str) -> None:
+    excluded = node_environment({})["NCCL_SOCKET_IFNAME"].removeprefix("^").split(",")
+    assert interface.startswith(tuple(excluded))
 
 
 def test_the_user_s_value_wins_over_the_default_and_the_order_is_by_name(cluster: _Cluster) -> None:
