@@ -1,7 +1,10 @@
 """What each rule of templates finds, and what it leaves alone: near misses, and what only the deployment knows."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from aws_cdk.assertions import Template as Synthesized
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cdk_training_cluster
 from capacity_templates import RESERVATION_ARN
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, OnIdle, TrainingCluster, WarmPool
 from cdk_training_cluster.template_rules import RULES, TemplateRule, broken_rules
@@ -112,6 +116,14 @@ def expected(row: Costly) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("row", COSTLY, ids=costly_name)
+def test_the_import_of_the_library_alone_knows_the_rules_of_every_engine() -> None:
+    files = (Path(cdk_training_cluster.__file__).parent / "orchestrators").glob("*/template_rules.py")
+    written = {name for path in files for name in re.findall(r'\bid="(\w+)"', path.read_text())}
+    prints = "import cdk_training_cluster.template_rules as made; print(*(rule.id for rule in made.RULES))"
+    known = subprocess.run([sys.executable, "-c", prints], capture_output=True, text=True, check=True).stdout
+    assert written - set(known.split()) == set()
+
+
 def test_what_costs_silently_breaks_its_rule_in_its_place_and_no_other(row: Costly) -> None:
     assert found(changed(row.kind, row.changes)) == expected(row)
 

@@ -7,7 +7,7 @@ from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import in_this_region
+from cdk_training_cluster.conditions import HERE, in_this_region
 from cdk_training_cluster.functions.owned_group import OwnedGroup
 from cdk_training_cluster.functions.permissions import AUTO_SCALING_GROUPS, SPOT_FLEETS, ClusterPermissions
 from cluster_contract.owners import OwnerKind
@@ -28,7 +28,8 @@ class OwnerActions:
         tag_suffix: What follows the keys of tags that a function writes.
         lists_nodes: Whether it alone lists its nodes, because they are no instances of the account.
         passed_to: The service that gets the role of its nodes with a size. Default: - none.
-        validates: What that service asks EC2 and IAM about in the name of the function, in a request for a size.
+        validates: What that service asks EC2 about in the name of the function, in a request for a size; it looks at
+            the instance profile as well.
     """
 
     resources: str
@@ -76,7 +77,7 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         validates=(
             *("ec2:CreateFleet", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
             *("ec2:DescribeLaunchTemplateVersions", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups"),
-            *("ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:RunInstances", "iam:GetInstanceProfile"),
+            *("ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:RunInstances"),
         ),
     ),
     OwnerKind.EKS_NODEGROUP: OwnerActions(
@@ -178,12 +179,18 @@ class OwnerPermissions:
                 role.add_to_policy(
                     iam.PolicyStatement(actions=list(actions.validates), resources=["*"], conditions=in_this_region())
                 )
+                # IAM is global, and its calls count as those of us-east-1: no condition on the stack's Region holds.
+                # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-requestedregion
+                profiles = f"arn:{HERE.partition}:iam::{HERE.account_id}:instance-profile/*"
+                role.add_to_policy(iam.PolicyStatement(actions=["iam:GetInstanceProfile"], resources=[profiles]))
                 with_launches = {"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}}
                 role.add_to_policy(
                     iam.PolicyStatement(actions=["ec2:CreateTags"], resources=["*"], conditions=with_launches)
                 )
                 reason = "AWS PCS checks with these actions, in the function's name, that it can launch nodes."
                 acknowledge(role, "AwsSolutions-IAM5[Resource::*]", reason)
+                named = "arn:<AWS::Partition>:iam::<AWS::AccountId>:instance-profile/*"
+                acknowledge(role, f"AwsSolutions-IAM5[Resource::{named}]", reason)
 
     def grant_tags(self, permissions: ClusterPermissions, *, untags: bool = False) -> None:
         """Let a role write its own tags on the owners, and take them away."""

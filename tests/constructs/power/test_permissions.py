@@ -165,6 +165,12 @@ def live_with_blocks_among_others(scene: Scene) -> None:
 PCS_CALLS = [
     *(Call(action=action, resource="*") for action in OWNER_ACTIONS[OwnerKind.PCS_COMPUTE_NODE_GROUP].validates),
     Call(action="ec2:CreateTags", resource="*", context={"ec2:CreateAction": "CreateFleet"}),
+    # IAM is global: its calls count as those of one Region, whichever the stack's is.
+    Call(
+        action="iam:GetInstanceProfile",
+        resource=f"arn:aws:iam::{ACCOUNT}:instance-profile/nodes",
+        context={"aws:RequestedRegion": "none of the stack's"},
+    ),
 ]
 
 

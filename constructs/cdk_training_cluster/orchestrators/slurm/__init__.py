@@ -1,5 +1,6 @@
 """Slurm on AWS PCS: the scheduler, its queues, and the groups that it launches nodes in."""
 
+from cdk_training_cluster.orchestrators.slurm import template_rules
 from cdk_training_cluster.orchestrators.slurm.settings import (
     LoginNodes,
     Preemption,
@@ -20,4 +21,5 @@ __all__ = [
     "SlurmSettings",
     "SlurmSize",
     "SlurmVersion",
+    "template_rules",
 ]
