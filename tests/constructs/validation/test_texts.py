@@ -15,7 +15,7 @@ _GROUP = "aZ09. _-:/()#,@[]+=&;{}!$*"
 _FIFO = "a" * 5 + ".fifo"
 
 # For each row: texts that AWS takes, and texts that differ from them by what it refuses.
-_PLAIN_TAGS = ("iam", "lambda", "logs", "fsx", "parameter", "resourceGroups", "s3", "sns", "kms")
+_PLAIN_TAGS = ("iam", "lambda", "logs", "fsx", "parameter", "resourceGroups", "s3", "sns", "kms", "sagemaker")
 
 CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     **{f"{service}TagKey": _KEY for service in _PLAIN_TAGS},
@@ -26,8 +26,9 @@ CASES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "ssmTagValue": (_VALUE[0][1:], ["", *_VALUE[1]]),
     "sqsTagKey": _KEY,
     "sqsTagValue": (["", "a" * 256, "a aws:x é_.:/=+-@ 1"], ["a" * 257, "a,b", "aws:x", "AWS:x"]),
-    **{f"{service}TagKey": _ANY_KEY for service in ("budgets", "cloudwatch", "events")},
-    **{f"{service}TagValue": _ANY_VALUE for service in ("budgets", "events", "ec2")},
+    **{f"{service}TagKey": _ANY_KEY for service in ("budgets", "cloudwatch", "events", "eks", "pcs")},
+    **{f"{service}TagValue": _ANY_VALUE for service in ("budgets", "events", "ec2", "pcs")},
+    "eksTagValue": (_ANY_VALUE[0], [*_ANY_VALUE[1], "aws:x", "AWS:x"]),
     "cloudwatchTagValue": (_ANY_VALUE[0][1:], ["", *_ANY_VALUE[1]]),
     "ec2TagKey": (["a*'\"é", "a" * 127], ["", "a" * 128, "Aws:x"]),
     "autoScalingTagKey": (["a*'\"é\U0001f600", "a" * 128], ["", "a" * 129, "aws:x", "a\x01"]),
