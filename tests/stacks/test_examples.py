@@ -20,8 +20,8 @@ _WARNING_IDS = re.compile(r"Acknowledge with 'Annotation::(.+)'")
 
 _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noAlerts")
 _WARNINGS = {
-    # Batch takes its own image, and keeps it.
-    "batch": ("cdk-training-cluster:noAlerts",),
+    # AWS Batch takes its own image, and keeps it; EKS's image goes with its version.
+    **dict.fromkeys(("base-pod", "batch"), ("cdk-training-cluster:noAlerts",)),
     # Each step of the ladder answers one of dev-box's warnings, or brings none.
     "alerts": ("cdk-training-cluster:latestImage",),
     **dict.fromkeys(("pinned-image", "scripts", "two-groups", "existing-vpc"), ()),
