@@ -51,6 +51,7 @@ class NodeSetup:
         scripts_after: Files to run as root after the library's own steps, before the user's. Default: - none.
         user_data_parts: Parts of multi-part user data that stand before the script. Default: - none.
         launch_hook: The name of the lifecycle hook that waits until a node is set up. Default: - none waits.
+        joins_disks: Whether a node joins its local NVMe disks itself. Default: - it does.
     """
 
     mounts: bool = True
@@ -58,6 +59,7 @@ class NodeSetup:
     scripts_after: Sequence[str | PathLike[str]] = ()
     user_data_parts: Sequence[ec2.MultipartBody] = ()
     launch_hook: str | None = None
+    joins_disks: bool = True
 
 
 class FleetOwners(ABC):

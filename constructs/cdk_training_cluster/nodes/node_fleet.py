@@ -364,6 +364,7 @@ class NodeFleet(Construct):
                 scripts_before=[*setup.scripts_before, *group.scripts_before],
                 scripts_after=[*setup.scripts_after, *group.scripts_after],
                 launch_hook=setup.launch_hook,
+                joins_disks=setup.joins_disks,
                 collector=self._collector,
             )
         except ValueError as error:

@@ -164,6 +164,7 @@ class NodeBootstrap(Construct):
         scripts_before: Sequence[str | PathLike[str]] = (),
         scripts_after: Sequence[str | PathLike[str]] = (),
         launch_hook: str | None = None,
+        joins_disks: bool = True,
         collector: Collector | None = None,
     ) -> None:
         """Make the scripts and the user data.
@@ -184,6 +185,8 @@ class NodeBootstrap(Construct):
             scripts_after: Files to run as root after everything else, in this order. Default: - none.
             launch_hook: The name of the group's launching lifecycle hook, which waits for a node to be set up;
                 the group carries the cluster's tag. Default: - none waits.
+            joins_disks: Whether a node's local NVMe disks become one file system; no: another program on it takes
+                them. Default: - they do.
             collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
 
         Raises:
@@ -225,6 +228,7 @@ class NodeBootstrap(Construct):
                     "SCRIPTS_BEFORE": _sources(before, scripts_before),
                     "SCRIPTS_AFTER": _sources(after, scripts_after),
                     "LAUNCH_HOOK": launch_hook or "",
+                    **({} if joins_disks else {"DISKS_TAKEN": "yes"}),
                 }
             )
         )

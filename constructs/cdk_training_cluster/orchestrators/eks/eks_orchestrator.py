@@ -19,7 +19,11 @@ from cdk_training_cluster.orchestrators.eks.control_plane import (
     EksControlPlane,
     add_managed_policies,
 )
-from cdk_training_cluster.orchestrators.eks.node_groups import make_managed_node_group, node_config
+from cdk_training_cluster.orchestrators.eks.node_groups import (
+    make_managed_node_group,
+    node_config,
+    nodeadm_takes_disks,
+)
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
@@ -94,8 +98,12 @@ class EksOrchestrator(Orchestrator):
 
     def node_setup(self, fleet: NodeFleet) -> NodeSetup:
         """Return the part of the user data that joins a node to the cluster."""
-        part = node_config(self.control_plane.cluster, fleet.node_group, fleet.instance_type)
-        return NodeSetup(user_data_parts=() if part is None else (part,))
+        group, info = fleet.node_group, fleet.instance_type
+        part = node_config(self.control_plane.cluster, group, info)
+        # It starts after the script, and ends before the kubelet where the disks are in use already.
+        return NodeSetup(
+            user_data_parts=() if part is None else (part,), joins_disks=not nodeadm_takes_disks(group, info)
+        )
 
     def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it
         """Make the managed node group, with no nodes."""

@@ -103,11 +103,23 @@ def _spec(cluster: eks.CfnCluster, group: NodeGroup, info: InstanceTypeInfo) -> 
         yield f"    cidr: {SERVICE_RANGE}\n"
         if tainted:
             yield f"  kubelet:\n    flags:\n    - --register-with-taints={tainted}\n"
-    # For images of containers and their temporary files. A stop empties these disks and leaves nodeadm's record of
-    # them on the root volume, with which it makes no file system again: the node would come back without Kubernetes.
-    # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/system/local_disk.go
-    if info.instance_store_nvme and group.warm_pool is None:
+    if nodeadm_takes_disks(group, info):
         yield "  instance:\n    localStorage:\n      strategy: RAID0\n"
+
+
+def nodeadm_takes_disks(group: NodeGroup, info: InstanceTypeInfo) -> bool:
+    """Say whether nodeadm joins a node's local NVMe disks, for images of containers and their temporary files.
+
+    Not beside a warm pool: a stop empties these disks and leaves nodeadm's record of them on the root volume, with
+    which it makes no file system again, and the node would come back without Kubernetes.
+
+    Args:
+        group: The group.
+        info: The facts about its first type.
+
+    Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/system/local_disk.go
+    """
+    return info.instance_store_nvme and group.warm_pool is None
 
 
 def capacity_type(group: NodeGroup) -> str:

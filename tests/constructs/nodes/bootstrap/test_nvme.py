@@ -46,6 +46,13 @@ def test_several_disks_become_a_stripe_without_the_ebs_volumes(make_node: MakeNo
     ]
 
 
+@pytest.mark.parametrize("arguments", [[], ["--boot"]])
+def test_disks_that_another_program_takes_are_left_to_it(make_node: MakeNode, arguments: list[str]) -> None:
+    node = make_node(DISKS_TAKEN="yes", MOUNT_SOURCE="", disks=[disk("nvme1n1", INSTANCE_STORE)])
+    assert node.bootstrap(*arguments).returncode == 0
+    assert _changes(node) == []
+
+
 def test_what_the_image_lacks_is_installed(make_node: MakeNode) -> None:
     node = make_node(disks=[disk("nvme1n1", INSTANCE_STORE), disk("nvme2n1", INSTANCE_STORE)])
     node.lacks("mdadm")

@@ -27,6 +27,11 @@ EOF
 systemctl daemon-reload
 systemctl enable cdk-training-cluster-boot.service
 
+if [[ -n ${DISKS_TAKEN:-} ]]; then
+  log "another program takes the local NVMe disks"
+  exit 0
+fi
+
 is_mounted() {
   findmnt --noheadings --mountpoint "$MOUNT" >/dev/null
 }
