@@ -29,6 +29,7 @@ class AddOn:
             them degraded until there are some.
         service_account: The Kubernetes service account that gets an IAM role. Default: - it calls nothing of AWS's.
         policy: The managed policy of that role. Default: - the role has what the cluster allows it.
+        configuration: Its configuration values, in JSON. Default: - its own defaults.
     """
 
     purpose: str
@@ -36,6 +37,7 @@ class AddOn:
     runs_on_every_node: bool = False
     service_account: str = ""
     policy: str = ""
+    configuration: str | None = None
 
 
 VPC_CNI, POD_IDENTITY, FSX_CSI = "vpc-cni", "eks-pod-identity-agent", "aws-fsx-csi-driver"
@@ -58,6 +60,9 @@ ADD_ONS: Mapping[str, AddOn] = {
         purpose="reports Xid errors and other faults of nodes, which node repair acts on",
         wanted=Wanted.ALWAYS,
         runs_on_every_node=True,
+        # Its DCGM tolerates nothing of itself, and without it the agent sees no Xid error and calls the GPUs broken.
+        # https://github.com/aws/containers-roadmap/issues/2567
+        configuration='{"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}',
     ),
     "metrics-server": AddOn(purpose="answers kubectl top and horizontal autoscalers", wanted=Wanted.ALWAYS),
     FSX_CSI: AddOn(

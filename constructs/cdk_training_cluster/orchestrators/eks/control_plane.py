@@ -289,6 +289,7 @@ class EksControlPlane(Construct):
             cluster_name=self.cluster.ref,
             addon_name=name,
             addon_version=self._settings.add_on_versions.get(name),
+            configuration_values=add_on.configuration,
             resolve_conflicts="OVERWRITE",
             pod_identity_associations=associations,
         )

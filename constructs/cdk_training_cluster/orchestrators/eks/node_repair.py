@@ -30,6 +30,10 @@ _REPORTED_XIDS = (
 # "This condition persists across reboots and requires instance replacement"; a GPU that is missing is no better.
 _REPLACED = ("NvidiaDeviceCountMismatch", "NvidiaFabricError")
 
+# Monitoring that is broken is no broken GPU.
+# https://github.com/aws/containers-roadmap/issues/2555
+_UNREACHABLE_DCGM = "DCGMError"
+
 # A gang has ended with its node: after five minutes in place of EKS's ten the other nodes wait for it no longer.
 _WAIT_MINUTES = 5
 
@@ -43,6 +47,7 @@ def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeR
     """
     actions = {f"NvidiaXID{code}Error": _ACTIONS[XID_ACTIONS[code]] for code in _REPORTED_XIDS}
     actions |= dict.fromkeys(_REPLACED, "Replace")
+    actions[_UNREACHABLE_DCGM] = "NoAction"
     return eks.CfnNodegroup.NodeRepairConfigProperty(
         enabled=enabled,
         node_repair_config_overrides=[

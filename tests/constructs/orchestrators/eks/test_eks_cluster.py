@@ -164,6 +164,8 @@ def test_launch_templates_hold_what_eks_takes_and_nothing_that_it_refuses(templa
         assert "LAUNCH_HOOK=''" in text, name
         # A node that was stopped would not join the cluster again with them.
         assert ("localStorage" in text) == (name != "workers"), name
+        # One program takes them: nodeadm fails on disks in use, before the kubelet.
+        assert ("DISKS_TAKEN" in text) == ("localStorage" in text), name
     assert "CapacityReservationId" in str(_launch(template, _groups(template)["reserved"]))
     assert "GroupName" in str(_launch(template, _groups(template)["workers"])["Placement"])
 
@@ -198,6 +200,7 @@ def test_a_broken_gpu_is_replaced_and_a_broken_job_is_left_alone(template: Templ
     repair = _groups(template)["workers"]["NodeRepairConfig"]
     actions = {each["NodeUnhealthyReason"]: each["RepairAction"] for each in repair["NodeRepairConfigOverrides"]}
     expected = {"NvidiaXID79Error": "Replace", "NvidiaXID48Error": "Reboot", "NvidiaXID13Error": "NoAction"}
+    expected["DCGMError"] = "NoAction"
     assert repair["Enabled"]
     assert actions.items() >= expected.items()
     assert all(len(each) == 4 for each in repair["NodeRepairConfigOverrides"])
@@ -227,6 +230,14 @@ def test_add_ons_are_there_before_the_nodes_that_need_them(template: Template) -
     cni = next(key for key, each in made.items() if each["Properties"]["AddonName"] == "vpc-cni")
     assert all(cni in each["DependsOn"] for each in nodes.values())
     assert next(key for key in nodes if "SystemNodes" in key) in names["coredns"]["DependsOn"]
+
+
+def test_the_agent_that_sees_xid_errors_runs_on_tainted_nodes(template: Template) -> None:
+    (agent,) = template.find_resources(
+        "AWS::EKS::Addon", {"Properties": {"AddonName": "eks-node-monitoring-agent"}}
+    ).values()
+    configuration = json.loads(agent["Properties"]["ConfigurationValues"])
+    assert configuration == {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}
 
 
 def test_the_driver_of_the_file_system_may_look_at_it_and_make_none(template: Template) -> None:
