@@ -50,6 +50,7 @@ class EksControlPlane(Construct):
     Attributes:
         cluster: The cluster.
         admin_role: The role that administers the cluster. None: `admins` names who does.
+        api_connections: Who reaches the Kubernetes API within the VPC.
         add_on_roles: The roles of add-ons that call AWS, by the add-on's name: `bucket.grant_read(…)` and the like.
         node_role: The role of system nodes.
         before_nodes: What must be there before nodes join.
@@ -89,6 +90,7 @@ class EksControlPlane(Construct):
         self._name = cluster_name
         self.cluster: eks.CfnCluster = self._make_cluster(self._make_log_group())
         self.admin_role: iam.Role | None = None if settings.admins else self._make_admin_role()
+        self.api_connections: ec2.Connections = self._make_api_connections()
         self._let_in([*settings.admins] or [self.admin_role.role_arn] if self.admin_role else settings.admins)
         self.add_on_roles: dict[str, iam.Role] = {}
         self.node_role: iam.Role = self._make_node_role()
@@ -189,6 +191,17 @@ class EksControlPlane(Construct):
         ignore_lint(subnet, "W3010")
         acknowledge(subnet, "CloudFormation-Validate::W3010", reason)
         return subnet.ref
+
+    def _make_api_connections(self) -> ec2.Connections:
+        # EKS lets in the members of this group alone, which nodes are: anything else in the VPC needs a rule.
+        # https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html#private-access
+        group = ec2.SecurityGroup.from_security_group_id(
+            self, "SecurityGroup", self.cluster.attr_cluster_security_group_id
+        )
+        api = ec2.Connections(security_groups=[group], default_port=ec2.Port.tcp(443))
+        for each in self._settings.private_access_cidrs:
+            api.allow_default_port_from(ec2.Peer.ipv4(each), "To the Kubernetes API")
+        return api
 
     def _make_admin_role(self) -> iam.Role:
         role = iam.Role(

@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk.aws_eks_v2 import CfnCluster
 from constructs import Construct
@@ -28,6 +29,8 @@ class EksTrainingCluster(TrainingCluster):
     Attributes:
         add_on_roles: The IAM roles of add-ons, by the add-on's name, for `bucket.grant_read_write(…)` and the like.
         admin_role: The role that administers Kubernetes. None: `EksSettings.admins` names who does.
+        api_connections: Who reaches the Kubernetes API within the VPC: its nodes, and what
+            `api_connections.allow_default_port_from(bastion)` lets in.
         eks_cluster: The EKS cluster.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/machine-learning-on-eks.html
@@ -52,5 +55,6 @@ class EksTrainingCluster(TrainingCluster):
         super().__init__(scope, id, _orchestrator=orchestrator, **arguments)
         control = orchestrator.control_plane
         self.eks_cluster: CfnCluster = control.cluster
+        self.api_connections: ec2.Connections = control.api_connections
         self.admin_role: iam.Role | None = control.admin_role
         self.add_on_roles: dict[str, iam.Role] = control.add_on_roles

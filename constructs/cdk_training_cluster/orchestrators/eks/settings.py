@@ -48,13 +48,16 @@ RELEASE = Form(
 SYSTEM_COUNT = Whole(minimum=1, maximum=100)
 
 
+_RANGES = {"public_access_cidrs": "203.0.113.0/24", "private_access_cidrs": "10.8.0.0/16"}
+
+
 def _address_range(setting: str, value: object) -> Iterator[str]:
     if is_unknown(value):
         return
     try:
         ipaddress.IPv4Network(str(value))
     except ValueError:
-        yield f"{setting} must hold IPv4 ranges, such as '203.0.113.0/24', got {shown(value)} in it"
+        yield f"{setting} must hold IPv4 ranges, such as {_RANGES[setting]!r}, got {shown(value)} in it"
 
 
 def _log_type(setting: str, value: object) -> Iterator[str]:
@@ -103,8 +106,8 @@ class SystemNodes:
 class EksSettings:
     """Say what the EKS cluster of an `EksTrainingCluster` is like.
 
-    The Kubernetes API is reached from the VPC, and from nowhere else unless `public_access_cidrs` names where from.
-    Who may use it is said by EKS access entries alone.
+    The Kubernetes API is reached from the cluster's own nodes, and from nowhere else unless `private_access_cidrs` or
+    `public_access_cidrs` names where from. Who may use it is said by EKS access entries alone.
 
     Attributes:
         control_plane_zone: A second Availability Zone, in which a small subnet is made for the control plane alone:
@@ -113,6 +116,9 @@ class EksSettings:
             or `control_plane_zone`.
         kubernetes_version: The minor version of Kubernetes. The next one moves the control plane there, and then
             replaces the nodes; EKS takes one minor version at a time. Default: - 1.35.
+        private_access_cidrs: The IPv4 ranges of the VPC, and of networks that a VPN or peering joins to it, from
+            which the API is reached. Default: - none: only the cluster's nodes reach it, and what
+            `EksTrainingCluster.api_connections` lets in.
         public_access_cidrs: The IPv4 ranges from which the API is reached over the internet. Default: - none: the
             API is private.
         admins: The ARNs of the IAM roles and users that administer the cluster. Default: - a role is made for it,
@@ -137,6 +143,7 @@ class EksSettings:
     control_plane_zone: Annotated[str, ZONE] | None = None
     control_plane_subnet_id: Annotated[str, SUBNET] | None = None
     kubernetes_version: Annotated[str, VERSION] = DEFAULT_VERSION
+    private_access_cidrs: Sequence[Annotated[str, _address_range]] = ()
     public_access_cidrs: Sequence[Annotated[str, _address_range]] = ()
     admins: Sequence[Annotated[str, PRINCIPAL]] = ()
     add_ons: Sequence[Annotated[str, _add_on]] = ()

@@ -53,6 +53,10 @@ class EksSettings(EngineSettings):
     kubernetes_version: Annotated[str, fields.text_of(VERSION)] = DEFAULT_VERSION
     """The minor version of Kubernetes. The next one replaces the nodes."""
 
+    private_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["10.8.0.0/16"]])
+    """The IPv4 ranges of the VPC, and of networks that a VPN or peering joins to it, from which the Kubernetes API is
+    reached. Left out: only the cluster's nodes reach it there."""
+
     public_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["203.0.113.0/24"]])
     """The IPv4 ranges from which the Kubernetes API is reached over the internet. Left out: it is private."""
 

@@ -44,7 +44,12 @@ def template() -> Template:
         stack,
         "Pod",
         cluster_name="pod",
-        eks=EksSettings(control_plane_zone="us-east-1a", release_version="1.35.0-20260304", add_ons=["cert-manager"]),
+        eks=EksSettings(
+            control_plane_zone="us-east-1a",
+            release_version="1.35.0-20260304",
+            add_ons=["cert-manager"],
+            private_access_cidrs=["10.8.0.0/16"],
+        ),
         network=network,
         file_system=TrainingFileSystem(stack, "Files", network=network),
         encryption_key=kms.Key(stack, "Key"),
@@ -91,6 +96,16 @@ def test_the_control_plane_is_private_encrypted_logged_and_knows_access_entries_
         "AWS::EKS::AccessEntry",
         {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}, "PolicyArn": Match.any_value()}]},
     )
+
+
+def test_the_private_api_lets_in_the_ranges_that_are_named_beside_the_nodes(template: Template) -> None:
+    cluster = next(iter(template.find_resources("AWS::EKS::Cluster")))
+    found = template.find_resources(
+        "AWS::EC2::SecurityGroupIngress",
+        {"Properties": {"GroupId": {"Fn::GetAtt": [cluster, "ClusterSecurityGroupId"]}}},
+    ).values()
+    rules = [{name: each["Properties"].get(name) for name in ("CidrIp", "FromPort", "ToPort")} for each in found]
+    assert rules == [{"CidrIp": "10.8.0.0/16", "FromPort": 443, "ToPort": 443}]
 
 
 _LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")

@@ -76,6 +76,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "public_access_cidrs must hold IPv4 ranges, such as '203.0.113.0/24', got 'office' in it": _settings(
         public_access_cidrs=["office"]
     ),
+    "private_access_cidrs must hold IPv4 ranges, such as '10.8.0.0/16', got '10.8.0.1/16' in it": _settings(
+        private_access_cidrs=["10.8.0.1/16"]
+    ),
     "admins must be the ARN of an IAM role or user, such as": _settings(admins=["alice"]),
     "add_ons must hold vpc-cni, kube-proxy,": _settings(add_ons=["nvidia-device-plugin"]),
     "add_ons must hold no add-on of HyperPod, got 'amazon-sagemaker-hyperpod-taskgovernance'": _settings(
