@@ -23,7 +23,7 @@ def test_a_cluster_follows_its_sizes_and_a_deployment_that_changes_it_sets_them_
     stack = stacks.create(template)
     assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
     sagemaker = aws.client("sagemaker")
-    assert _counts(sagemaker) == {"controller": 1}
+    assert _counts(sagemaker) == {"controller": 1, "workers": 3}
     described = sagemaker.describe_cluster(ClusterName="llama")
     (workers,) = (each for each in described["InstanceGroups"] if each["InstanceGroupName"] == "workers")
     asked = {key: value for key, value in workers.items() if key not in ("CurrentCount", "TargetCount", "Status")}
@@ -54,7 +54,7 @@ def test_a_cluster_follows_its_sizes_and_a_deployment_that_changes_it_sets_them_
     template["Resources"]["HyperPod"]["Properties"]["NodeRecovery"] = "None"
     stacks.update(stack, template)
     assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
-    assert _counts(sagemaker) == {"controller": 1}
+    assert _counts(sagemaker) == {"controller": 1, "workers": 3}
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)

@@ -146,8 +146,8 @@ class HyperPodInstanceGroups(NamedOwners):
             nodes=nodes,
             tags=self._read_tags(arn, group),
             engine_sized=owner.engine_sized,
-            # CloudFormation sends all instance groups with any change of the cluster, and templates have the count 0.
-            reset_to=0,
+            # CloudFormation sends the template's counts of all instance groups with any change of the cluster.
+            reset_to=count,
             arn=arn,
         )
 

@@ -21,7 +21,7 @@ def _group(name: str, kind: str, count: int, slurm: dict[str, Any], **more: Any)
 def hyperpod_template() -> Template:
     """Return a template with a legal HyperPod cluster on Slurm."""
     workers = _group(
-        *("workers", "ml.p5.48xlarge", 0),
+        *("workers", "ml.p5.48xlarge", 3),
         {"NodeType": "Compute", "PartitionNames": ["train"]},
         LifeCycleConfig={"SourceS3Uri": "s3://scripts/hyperpod/", "OnInitComplete": "set_up.sh"},
         InstanceStorageConfigs=[_FILES],
@@ -171,13 +171,13 @@ WRONG = (
     ),
     Wrong(
         "a minimum above the count",
-        _workers(MinInstanceCount=2),
-        "MinInstanceCount 2 must not be greater than InstanceCount 0",
+        _workers(MinInstanceCount=4),
+        "MinInstanceCount 4 must not be greater than InstanceCount 3",
         "hyperpodMinimum",
     ),
     Wrong(
         "one name twice",
-        _more(_group("workers", "ml.p5.48xlarge", 0, {"NodeType": "Compute", "PartitionNames": ["more"]})),
+        _more(_group("workers", "ml.p5.48xlarge", 1, {"NodeType": "Compute", "PartitionNames": ["more"]})),
         "Duplicate instance group name workers",
         "hyperpodNames",
     ),

@@ -129,7 +129,7 @@ class HyperPodOrchestrator(Orchestrator):
             self.cluster.add_property_override(key, value)
 
     def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
-        """Add the group to the HyperPod cluster, with no nodes."""
+        """Add the group to the HyperPod cluster."""
         group = fleet.node_group
         layout = next(iter(launch_layouts(group, fleet.instance_types, self.kind)))
         set_up = fleet.make_bootstrap("Bootstrap", layout, fleet.instance_type, NodeSetup(mounts=False))
@@ -147,8 +147,9 @@ class HyperPodOrchestrator(Orchestrator):
             {
                 "InstanceGroupName": group.name,
                 "InstanceType": sagemaker_name(group.instance_types[0]),
-                # The power function starts the nodes: a deployment waits for no capacity.
-                "InstanceCount": 0,
+                # CloudFormation sends the counts of all groups with any change of the cluster: a smaller one would
+                # end nodes that train. With continuous provisioning no deployment waits for them.
+                "InstanceCount": group.count,
                 "ExecutionRole": fleet.role.role_arn,
                 "LifeCycleConfig": lifecycle,
                 **self._slurm(fleet.mount, "Compute", PartitionNames=[self.settings.partition_of(group.name)]),

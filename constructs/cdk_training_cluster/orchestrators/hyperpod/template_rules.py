@@ -191,20 +191,14 @@ def _role(template: Template) -> Iterator[Finding]:
 @template_rule(
     id="hyperpodCount",
     source=_SCALING,
-    description="InstanceCount of a HyperPod instance group of nodes must be 0: every deployment that changes the "
-    "cluster would launch and bill that many, even while the cluster is stopped",
-    fix="Leave it alone: the power function brings the group to its size afterwards",
+    description="InstanceCount of a HyperPod instance group of nodes must not be 0: every deployment that changes "
+    "the cluster would terminate the nodes of a running training",
+    fix="Leave it at the count of the node group: the power function stops the nodes of a stopped cluster again",
 )
 def _count(template: Template) -> Iterator[Finding]:
     for cluster in template.of_type(CLUSTER):
-        for group in _groups(cluster):
-            own = _slurm(group).get("NodeType") in ("Controller", "Login")
-            if (
-                not own
-                and group.get("InstanceCount") not in (0, "0")
-                and not is_intrinsic(group.get("InstanceCount"))
-            ):
-                yield cluster.at(_GROUPS)
+        if any(group.get("InstanceCount") in (0, "0") for group in _groups(cluster)):
+            yield cluster.at(_GROUPS)
 
 
 @template_rule(

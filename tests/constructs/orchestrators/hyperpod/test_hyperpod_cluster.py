@@ -100,11 +100,14 @@ def test_slurm_has_one_controller_and_a_partition_for_each_group(on_slurm: Templ
     )
 
 
-def test_no_deployment_waits_for_nodes_or_rolls_back_for_one(on_slurm: Template, on_eks: Template) -> None:
+def test_no_deployment_waits_for_nodes_rolls_back_for_one_or_ends_those_that_run(
+    on_slurm: Template, on_eks: Template
+) -> None:
+    counts = {"controller": 1, "login": 1, "workers": 8, "planned": 4, "extra": 2}
     for template in (on_slurm, on_eks):
         assert _cluster(template)["NodeProvisioningMode"] == "Continuous"
         for name, group in _groups(template).items():
-            assert group["InstanceCount"] == (1 if name in ("controller", "login") else 0)
+            assert group["InstanceCount"] == counts[name]
             assert "MinInstanceCount" not in group
     # Continuous provisioning refuses any strategy for Slurm's configuration.
     assert "Orchestrator" not in _cluster(on_slurm)
@@ -148,7 +151,7 @@ def test_nothing_is_launched_from_a_template_or_into_a_placement_group(on_slurm:
 
 
 def test_a_new_version_of_the_scripts_leaves_the_hyperpod_cluster_as_it_is(on_slurm: Template) -> None:
-    """Their place stands in a parameter: an update of the cluster would send the empty sizes of all groups."""
+    """Their place stands in a parameter: an update of the cluster would send the sizes of all groups."""
     (scripts,) = {
         str(each["Properties"]["Value"]).partition("SCRIPTS=")[2][:200]
         for each in on_slurm.find_resources("AWS::SSM::Parameter").values()
@@ -330,7 +333,7 @@ def test_a_template_that_sagemaker_refuses_breaks_a_rule(wrong: Wrong) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "rule"),
     [
-        ("InstanceGroups.1.InstanceCount", 4, "hyperpodCount"),
+        ("InstanceGroups.1.InstanceCount", 0, "hyperpodCount"),
         ("NodeProvisioningMode", None, "hyperpodProvisioning"),
     ],
 )

@@ -174,7 +174,7 @@ def test_a_managed_node_group_that_is_being_made_has_no_group_underneath(aws: St
 def test_an_instance_group_is_read_with_the_tags_of_its_cluster(aws: StubbedAws) -> None:
     hyperpod_group(aws, "Running", "Pending", "Failure", "NotFound", "ShuttingDown", target=4)
     group = read(aws.owner(*HYPERPOD))
-    assert sizes(group) == (4, 8, 0, 1, ("Failure", "Pending", "Terminating"))
+    assert sizes(group) == (4, 8, 8, 1, ("Failure", "Pending", "Terminating"))
     assert (group.tags["keep"], group.counted, group.nodes["i-0"].instance_type) == ("mine", 3, "ml.p5.48xlarge")
 
 
