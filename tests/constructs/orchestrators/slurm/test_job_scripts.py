@@ -71,3 +71,11 @@ def test_a_script_asks_for_what_its_node_group_has(name: str, lines: list[str]) 
 def test_a_cluster_without_file_system_waits_for_nothing() -> None:
     workers = [(_GROUPS[0], instance_type_info("p5.48xlarge"))]
     assert "wait-for-dataset" not in job_scripts(_SLURM, workers, mount_point=None)["workers/torchrun.sbatch"]
+
+
+def test_an_image_without_nccl_tests_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(SCRIPTS["workers/nccl-tests.sbatch"])
+    env = {"PATH": "/usr/bin:/bin", "MPIRUN": "/bin/true"}
+    said = subprocess.run(["bash", str(script)], env=env, capture_output=True, text=True, check=False).stderr
+    assert "give their paths with MPIRUN= and NCCL_TEST=" in said

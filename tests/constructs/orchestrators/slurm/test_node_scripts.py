@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cdk_training_cluster.orchestrators.slurm import node_scripts
 from cdk_training_cluster.orchestrators.slurm.node_scripts import DRAIN_FOLDER, NodeFacts, install_script
 from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG
 from max_seconds import MAX_SECONDS
@@ -159,3 +161,23 @@ def test_a_node_whose_jobs_share_gpus_runs_the_server_of_mps(node: Node) -> None
         "nvidia-cuda-mps-control -d"
         in (node.root / "etc/systemd/system/cdk-training-cluster-mps.service").read_text()
     )
+
+
+def test_nodes_that_start_together_share_complete_homes(node: Node) -> None:
+    node.write("opt/cdk-training-cluster/settings", "MOUNT_POINT=/fsx\n")
+    node.write("etc/fstab")
+    for number in range(40):
+        node.write(f"home/ubuntu/{number}/.profile", "image")
+    node.write("home/alice/.profile", "image")
+    node.write("fsx/home/alice/work", "kept")
+    node.command("mountpoint", "exit 1")
+    node.command("mount", 'echo "$*" >>"$ROOT/mounted"')
+    script = Path(node_scripts.__file__).parent / "scripts/home.sh"
+    with ThreadPoolExecutor() as pool:
+        ended = list(pool.map(lambda _: node.run(str(script)), range(8)))
+    assert [(each.returncode, each.stderr) for each in ended] == [(0, "")] * 8
+    homes = node.root / "fsx/home"
+    assert len(list(homes.glob("ubuntu/*/.profile"))) == 40
+    assert sorted(path.name for path in homes.iterdir()) == ["alice", "ubuntu"]
+    assert [path.name for path in (homes / "alice").iterdir()] == ["work"]
+    assert len((node.root / "mounted").read_text().splitlines()) == 8

@@ -1,13 +1,27 @@
 #!/bin/bash
-# Puts the homes of users on the file system, so that every node has the same ones. What a home holds there stays.
+# Puts the homes of users on the file system, so that every node has the same ones. A home that is there stays as it is.
 set -euo pipefail
+# ROOT is empty on a node; tests set it to a directory of their own.
+ROOT=${ROOT:-}
 # shellcheck source=/dev/null
-source /opt/cdk-training-cluster/settings
+source "$ROOT/opt/cdk-training-cluster/settings"
 
 homes=$MOUNT_POINT/home
-if mountpoint --quiet /home; then exit 0; fi
-mkdir -p "$homes"
-cp --archive --no-clobber /home/. "$homes"
+if mountpoint --quiet "$ROOT/home"; then exit 0; fi
+mkdir -p "$ROOT$homes"
+for home in "$ROOT"/home/*/; do
+  name=$(basename "$home")
+  there=$ROOT$homes/$name
+  if [[ ! -d $home || -e $there ]]; then continue; fi
+  # All nodes start at once: each makes a copy of its own, and the first that is complete becomes the home.
+  copy=$(mktemp --directory "$ROOT$homes/.copy-XXXXXX")
+  cp --archive "${home%/}" "$copy/$name"
+  if ! said=$(mv --no-target-directory "$copy/$name" "$there" 2>&1) && [[ ! -e $there ]]; then
+    echo "$said" >&2
+    exit 1
+  fi
+  rm -rf "$copy"
+done
 line="$homes /home none bind,nofail,x-systemd.requires-mounts-for=$MOUNT_POINT 0 0"
-grep -qxF -- "$line" /etc/fstab || printf '%s\n' "$line" >>/etc/fstab
-mount --bind "$homes" /home
+grep -qxF -- "$line" "$ROOT/etc/fstab" || printf '%s\n' "$line" >>"$ROOT/etc/fstab"
+mount --bind "$ROOT$homes" "$ROOT/home"
