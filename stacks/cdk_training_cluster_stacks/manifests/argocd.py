@@ -1,4 +1,4 @@
-"""Applications of Argo CD: one a chart, and one for the manifests, in the order in which they need each other."""
+"""Applications of Argo CD: one a chart, and one for the manifests, tried again until the charts are there."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,15 @@ from cdk_training_cluster_stacks.manifests.objects import Object, an_object, pla
 _CLUSTER = "https://kubernetes.default.svc"
 _SYNC = {
     "automated": {"prune": True, "selfHeal": True},
-    "syncOptions": ["CreateNamespace=true", "ServerSideApply=true"],
+    # Argo CD syncs all of them at once, and tries no failed commit again by itself.
+    # https://argo-cd.readthedocs.io/en/stable/user-guide/auto_sync/
+    "syncOptions": ["CreateNamespace=true", "ServerSideApply=true", "SkipDryRunOnMissingResource=true"],
+    "retry": {"limit": -1, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "5m"}},
 }
 
 
 def applications(name: str, settings: ArgoCdSettings, installed: Sequence[Release]) -> Sequence[Object]:
-    """Return the applications, charts first: the manifests are of kinds that charts bring.
+    """Return the applications: of the charts, and of the manifests, whose kinds charts bring.
 
     Args:
         name: The cluster's name.
@@ -26,7 +29,6 @@ def applications(name: str, settings: ArgoCdSettings, installed: Sequence[Releas
     charts = [
         _application(
             f"{name}-{each.name}",
-            wave=0,
             namespace=each.chart.namespace,
             sources=[
                 {
@@ -40,11 +42,11 @@ def applications(name: str, settings: ArgoCdSettings, installed: Sequence[Releas
         for each in installed
     ]
     git = {"repoURL": settings.repository, "targetRevision": settings.revision, "path": f"{settings.path}/overlay"}
-    return [*charts, _application(f"{name}-manifests", wave=1, namespace="default", sources=[git])]
+    return [*charts, _application(f"{name}-manifests", namespace="default", sources=[git])]
 
 
-def _application(name: str, *, wave: int, namespace: str, sources: Sequence[Object]) -> Object:
-    made = an_object(
+def _application(name: str, *, namespace: str, sources: Sequence[Object]) -> Object:
+    return an_object(
         "Application",
         name,
         api="argoproj.io/v1alpha1",
@@ -56,5 +58,3 @@ def _application(name: str, *, wave: int, namespace: str, sources: Sequence[Obje
             "syncPolicy": _SYNC,
         },
     )
-    made["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": str(wave)}
-    return made

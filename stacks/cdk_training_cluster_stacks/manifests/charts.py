@@ -20,9 +20,6 @@ from cdk_training_cluster_stacks.manifests.wanted import Wanted
 # https://github.com/opencost/opencost/blob/develop/configs/aws.json
 _CPU_USD, _GIB_USD = Decimal("0.031611"), Decimal("0.004237")
 
-CLUSTER_NAME = "fill-in-cluster-name"
-"""Stands for the name of the EKS cluster, which CloudFormation chooses."""
-
 _SYSTEM = {"key": "CriticalAddonsOnly", "operator": "Exists"}
 
 
@@ -94,7 +91,7 @@ def _chosen(wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Any], Sequence[s
     if not wanted.hyperpod:
         yield from _plugins(wanted, nvidia)
     if settings.karpenter:
-        yield "karpenter", _karpenter(), ()
+        yield "karpenter", _karpenter(wanted), ()
     queue = "kueue" if settings.queues == "kueue" else "volcano"
     yield queue, _kueue() if queue == "kueue" else {"custom": {"scheduler_config_override": SCHEDULER}}, ()
     # Its runtimes stand in the folder, with this cluster's nodes.
@@ -143,12 +140,15 @@ def _gpu_operator(nvidia: Sequence[GroupNodes]) -> Mapping[str, Any]:
         "toolkit": {"enabled": False},
         "mig": {"strategy": "mixed"},
         "migManager": {
+            # Where a GPU takes the mode with a restart alone, as A100 does here.
+            # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html
+            "env": [{"name": "WITH_REBOOT", "value": "true"}],
             "config": {
                 "create": True,
                 "name": "mig-parted",
                 "default": "all-disabled",
                 "data": {"config.yaml": _text(document)},
-            }
+            },
         },
         "devicePlugin": {**plugin, "config": {"create": True, "name": "device-plugin", **plugin["config"]}}
         if plugin
@@ -220,8 +220,8 @@ def _kueue() -> Mapping[str, Any]:
     return {"managerConfig": {"controllerManagerConfigYaml": _text(configuration)}}
 
 
-def _karpenter() -> Mapping[str, Any]:
-    return {"settings": {"clusterName": CLUSTER_NAME}, "serviceAccount": {"name": "karpenter"}}
+def _karpenter(wanted: Wanted) -> Mapping[str, Any]:
+    return {"settings": {"clusterName": wanted.name}, "serviceAccount": {"name": "karpenter"}}
 
 
 def _opencost(wanted: Wanted) -> Mapping[str, Any]:
@@ -305,11 +305,9 @@ def value_files(installed: Sequence[Release]) -> Mapping[str, str]:
     files = {}
     for each in installed:
         about = f"{each.chart.chart} {each.chart.version} {each.chart.purpose}.\n{each.chart.source}"
-        text = as_yaml(dict(each.values), about=about)
-        # helmfile takes the name from its environment.
-        files[_values_path(each)] = text.replace(CLUSTER_NAME, '{{ requiredEnv "CLUSTER_NAME" }}')
+        files[_values_path(each)] = as_yaml(dict(each.values), about=about)
     return files
 
 
 def _values_path(release: Release) -> str:
-    return f"values/{release.name}.yaml{'.gotmpl' if release.name == 'karpenter' else ''}"
+    return f"values/{release.name}.yaml"

@@ -45,11 +45,14 @@ class GroupNodes:
         group: The node group.
         info: The facts about its first type.
         label: The label with the group's name.
+        huge_pages: Whether jobs ask for the huge pages that EFA can use. Karpenter knows of none, and would launch no
+            node for such a job: https://github.com/kubernetes-sigs/karpenter/issues/751
     """
 
     group: NodeGroup
     info: InstanceTypeInfo
     label: str = NODE_GROUP_LABEL
+    huge_pages: bool = True
 
     @property
     def name(self) -> str:
@@ -124,14 +127,11 @@ class GroupNodes:
     @cached_property
     def whole_node(self) -> Mapping[str, str]:
         """What a pod asks for that has a node to itself."""
-        pages = (
-            {EFA: str(self.efas), HUGE_PAGES: f"{JOB_PAGES_MIB}Mi"} if self.efas and not self.is_partitioned else {}
-        )
         return {
             "cpu": f"{self.allocatable_millicpu - _DAEMONS_MILLICPU}m",
             "memory": f"{self.allocatable_mib - _DAEMONS_MIB}Mi",
             **{name: str(count) for name, count in self.accelerators.items()},
-            **pages,
+            **({} if self.is_partitioned else self._efa_of(1)),
         }
 
     @cached_property
@@ -151,10 +151,15 @@ class GroupNodes:
         Args:
             count: How many nodes.
         """
-        efa = {EFA: str(self.efas * count), HUGE_PAGES: f"{JOB_PAGES_MIB * count}Mi"} if self.efas else {}
         return {
             "cpu": f"{(self.allocatable_millicpu - _DAEMONS_MILLICPU) * count}m",
             "memory": f"{(self.allocatable_mib - _DAEMONS_MIB) * count}Mi",
             **{name: str(each * count) for name, each in self.accelerators.items()},
-            **efa,
+            **self._efa_of(count),
         }
+
+    def _efa_of(self, nodes: int) -> Mapping[str, str]:
+        if not self.efas:
+            return {}
+        pages = {HUGE_PAGES: f"{JOB_PAGES_MIB * nodes}Mi"} if self.huge_pages else {}
+        return {EFA: str(self.efas * nodes), **pages}

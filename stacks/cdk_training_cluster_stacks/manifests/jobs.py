@@ -121,6 +121,9 @@ def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> O
     file_system = wanted.file_system
     # NCCL's default of the nodes holds in pods too: no bridge of containers is the way to another node.
     environment = {**DEFAULT_ENVIRONMENT, **nodes.group.environment}
+    if nodes.efas and not nodes.huge_pages:
+        # https://github.com/ofiwg/libfabric/blob/main/man/fi_efa.7.md
+        environment["FI_EFA_USE_HUGE_PAGE"] = "0"
     if file_system is not None:
         environment["CHECKPOINT_DIR"] = file_system.checkpoint_directory
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - what shared memory is called
@@ -181,12 +184,20 @@ def _train_job(wanted: Wanted, team: Team, nodes: GroupNodes, name: str, trainer
     return _in_queue(wanted, job)
 
 
+def program_of(wanted: Wanted) -> PurePosixPath:
+    """Return the program of the user that a training job runs.
+
+    Args:
+        wanted: The cluster.
+    """
+    return PurePosixPath("/workspace" if wanted.file_system is None else wanted.file_system.mount_point) / "train.py"
+
+
 def _training(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
-    program = (
-        PurePosixPath("/workspace" if wanted.file_system is None else wanted.file_system.mount_point) / "train.py"
-    )
     own = team.nodes[nodes.name] or wanted.usable(team)[nodes.name]
-    return _train_job(wanted, team, nodes, "fsdp", {"numNodes": own, "command": ["torchrun", str(program)]})
+    return _train_job(
+        wanted, team, nodes, "fsdp", {"numNodes": own, "command": ["torchrun", str(program_of(wanted))]}
+    )
 
 
 def _nccl_test(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:

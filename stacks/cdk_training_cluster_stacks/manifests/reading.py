@@ -34,6 +34,7 @@ def wanted_of(cluster: ClusterFile) -> Wanted:
             group=group,
             info=instance_type_info(group.instance_types[0], facts),
             label=HYPERPOD_LABEL if hyperpod else NODE_GROUP_LABEL,
+            huge_pages=not settings.karpenter,
         )
         for group in groups
     ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cdk_training_cluster_stacks.manifests.charts import Release
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
-from cdk_training_cluster_stacks.manifests.jobs import image_of
+from cdk_training_cluster_stacks.manifests.jobs import image_of, program_of
 from cdk_training_cluster_stacks.manifests.overlay import places
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
@@ -20,7 +20,7 @@ Files that you have changed are not overwritten; `overlay/` is yours.
 2. `helmfile apply` installs the charts of `helmfile.yaml` at fixed versions.
 3. `kubectl diff -k overlay`, then `kubectl apply --server-side -k overlay`: what charts bring has to be there first.
 4. `kubectl create -f {job}` starts a job; `kubectl get workloads --all-namespaces` shows who waits for what.
-{argocd}
+{start}{training}{argocd}
 ## Charts
 
 | release | version | what it does |
@@ -71,11 +71,26 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         if wanted.settings.argocd
         else ""
     )
+    # The test of NCCL brings its program along.
+    job = next((each for each in jobs if "nccl-test" in each), jobs[0] if jobs else "<a job>")
+    start = (
+        ""
+        if wanted.settings.karpenter
+        else "\nA job starts no nodes: after a stop, of idle nodes too, it waits for `training-cluster start <file>`."
+        "\n"
+    )
+    training = (
+        f"\nA job `fsdp-…` runs your `{program_of(wanted)}`: put it there, or change the job's `command`.\n"
+        if any("fsdp-" in each for each in jobs)
+        else ""
+    )
     return _PAGE.format(
         name=wanted.name,
         deployed=deployed,
         reach=reach,
-        job=jobs[0] if jobs else "<a job>",
+        job=job,
+        start=start,
+        training=training,
         argocd=argocd,
         charts="\n".join(f"| {each.name} | {each.chart.version} | {each.chart.purpose} |" for each in installed),
         nodes="\n".join(
@@ -104,11 +119,9 @@ def _notes(wanted: Wanted) -> Sequence[str]:
     if settings.karpenter:
         notes.append(
             "Karpenter's controller needs an IAM role for the service account `karpenter` in `kube-system` (a "
-            "pod identity association, see https://karpenter.sh/docs/getting-started/), and helmfile needs "
-            "`CLUSTER_NAME` in its environment; Argo CD has no such environment: patch `fill-in-cluster-name` in "
-            "Karpenter's Application. The nodes of a gang are close together in a placement group only: patch "
-            "`placementGroupSelector` into its EC2NodeClass. Stops by idle, schedule and budget act on node groups, "
-            "and not on nodes that Karpenter launches."
+            "pod identity association, see https://karpenter.sh/docs/getting-started/). The nodes of a gang are "
+            "close together in a placement group only: patch `placementGroupSelector` into its EC2NodeClass. Stops "
+            "by idle, schedule and budget act on node groups, and not on nodes that Karpenter launches."
         )
     if settings.job_queue_url is not None:
         notes.append(

@@ -113,6 +113,33 @@ def test_the_command_writes_the_folder_of_an_example(tmp_path: Path) -> None:
     }
 
 
+def test_the_page_says_how_nodes_start_and_whose_program_a_job_runs() -> None:
+    page = generated_files(wanted())["README.md"]
+    assert "`kubectl create -f jobs/nccl-test-workers.yaml` starts a job" in page
+    assert "it waits for `training-cluster start <file>`" in page
+    assert "runs your `/fsx/train.py`" in page
+    assert "training-cluster start" not in generated_files(wanted(karpenter=True))["README.md"]
+
+
+def test_karpenter_finds_a_type_for_each_job_and_knows_its_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    example = Path("clusters/base-pod.yaml").read_text(encoding="utf-8")
+    assert "hugepages-" in str(generated_files(wanted_of(read_cluster_file("clusters/base-pod.yaml"))))
+    file.write_text(example.replace("control_plane_zone:", "kubernetes: {karpenter: true}\n    control_plane_zone:"))
+    files = generated_files(wanted_of(read_cluster_file(file)))
+    assert "hugepages-" not in str(files)
+    assert "FI_EFA_USE_HUGE_PAGE" in files["manifests/runtimes.yaml"]
+    assert yaml.safe_load(files["values/karpenter.yaml"])["settings"]["clusterName"] == "base-pod"
+
+
+def test_argo_cd_tries_the_manifests_until_the_charts_are_there() -> None:
+    applications = yaml.safe_load_all(generated_files(FOLDERS["everything"])["argocd/applications.yaml"])
+    for each in applications:
+        policy = each["spec"]["syncPolicy"]
+        assert "SkipDryRunOnMissingResource=true" in policy["syncOptions"]
+        assert policy["retry"]["limit"] < 0
+
+
 def test_a_file_system_that_grows_changes_no_claim() -> None:
     cluster = read_cluster_file("clusters/base-pod.yaml")
     assert cluster.file_system is not None

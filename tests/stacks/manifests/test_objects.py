@@ -97,6 +97,7 @@ def test_the_label_of_a_shared_node_names_a_configuration_that_there_is(
         (layout,) = document[key][label]
         assert layout == {"devices": "all", "mig-enabled": True, "mig-devices": config}
         assert values["driver"]["enabled"] is False
+        assert {"name": "WITH_REBOOT", "value": "true"} in values["migManager"]["env"]
     else:
         sharing = yaml.safe_load(values["config"]["map"][label])["sharing"]
         assert sharing == {key: {"failRequestsGreaterThanOne": True, "resources": [config]}}
