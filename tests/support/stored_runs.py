@@ -11,9 +11,6 @@ from typer.testing import CliRunner, Result
 
 from cdk_training_cluster_stacks.commands import training_cluster
 from local_aws import LocalAws
-from local_aws_scene import aws
-
-__all__ = ["Runs", "aws", "runs"]
 
 FILES: Mapping[str, bytes] = {
     "rank 0.pt": bytes(range(256)) * 12_000,

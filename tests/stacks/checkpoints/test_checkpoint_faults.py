@@ -19,9 +19,9 @@ from cdk_training_cluster_stacks.checkpoints.reading import FileProblemError, pi
 from cdk_training_cluster_stacks.checkpoints.refusals import explained
 from cdk_training_cluster_stacks.checkpoints.source import Source, StoredObject
 from cluster_contract.checkpoints import CheckpointPlace
-from stored_runs import Runs, aws, runs
+from stored_runs import Runs, runs
 
-__all__ = ["aws", "runs"]
+__all__ = ["runs"]
 
 _KMS = "User: arn:aws:iam::123456789012:user/a is not authorized to perform: kms:Decrypt on the resource"
 

@@ -14,9 +14,9 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_contract.checkpoints import place_parameter
 from examples import PROJECT
-from stored_runs import FILES, Runs, aws, runs
+from stored_runs import FILES, Runs, runs
 
-__all__ = ["aws", "runs"]
+__all__ = ["runs"]
 
 
 def local(directory: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""The local AWS that the tests here share."""
+"""A local AWS of their own: it is a bare account at first."""
 
 from local_aws_scene import aws
 

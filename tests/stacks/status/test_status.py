@@ -19,9 +19,9 @@ from cluster_contract.codec import encode
 from cluster_contract.description import ClusterDescription, description_parameter
 from cluster_contract.hydration import DatasetProgress, HydrationProgress, HydrationStep, progress_parameter
 from examples import PROJECT
-from stored_runs import Runs, aws, runs
+from stored_runs import Runs, runs
 
-__all__ = ["aws", "runs"]
+__all__ = ["runs"]
 
 _FILE = PROJECT / "clusters/p4de.yaml"
 _NAMES = [each("p4de") for each in (progress_parameter, place_parameter, description_parameter)]
