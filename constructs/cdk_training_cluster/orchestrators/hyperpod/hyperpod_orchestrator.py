@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
 
 _PRICES: Final = (
-    "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: plan, costs and a "
-    "budget's guardrail count the same types at EC2's prices, and Slurm's controller and login node not at all. Look "
-    "them up at https://aws.amazon.com/sagemaker/ai/pricing/ before you set a budget."
+    "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: until you state "
+    "them, plan shows them as unknown and a budget's guardrail counts nothing for them. Look them up at "
+    "https://aws.amazon.com/sagemaker/ai/pricing/ and state them in the budget's prices, and with --price "
+    "ml.p5.48xlarge=USD for plan."
 )
 _CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
@@ -127,6 +128,9 @@ class HyperPodOrchestrator(Orchestrator):
         self.cluster = sagemaker.CfnCluster(cluster, "HyperPod")
         for key, value in properties.items():
             self.cluster.add_property_override(key, value)
+        # SageMaker launches the controller at once, and makes network interfaces with the role's own policy.
+        # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
+        self.cluster.node.add_dependency(cluster.role)
 
     def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         """Add the group to the HyperPod cluster."""

@@ -188,6 +188,18 @@ def _host_activity(of: HyperPodContext) -> Iterator[Found]:
             )
 
 
+# Whether DescribeSessions names such a node as start-session does is not documented.
+@HYPERPOD_RULES.rule("hyperpodSessions", f"{_GUIDE}/sagemaker-hyperpod-run-jobs-slurm-access-nodes.html")
+def _sessions(of: HyperPodContext) -> Iterator[Found]:
+    for nodes in of.cluster.nodes:
+        if nodes.policy is not None and nodes.policy.has_signal("session"):
+            yield (
+                ("idle_policy",),
+                f"idle_policy of node group {nodes.group.name!r} must leave the signal session out on HyperPod, "
+                "whose sessions name no instance: a node with an open session would be stopped. Use a heartbeat",
+            )
+
+
 @HYPERPOD_RULES.rule("hyperpodPriorities", f"{_API}/API_PriorityClass.html", "hyperpod", "priority_classes")
 def _priorities(of: HyperPodContext) -> Iterator[Found]:
     classes = of.hyperpod.priority_classes

@@ -78,7 +78,7 @@ class HyperPodSettings:
     """Say how SageMaker HyperPod runs a cluster's jobs.
 
     Attributes:
-        engine: What runs jobs. Default: - Slurm.
+        engine: What runs jobs; a cluster keeps it for its life, as its network and EKS cluster. Default: - Slurm.
         eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.30 to 1.35, the VPC CNI, private subnets
             in the cluster's network and HyperPod's Helm chart installed. Default: - none: Slurm runs them.
         controller_type: SageMaker's type of Slurm's controller node. Default: - `ml.m5.2xlarge`.

@@ -18,6 +18,7 @@ from cdk_training_cluster import (
     HyperPodEngine,
     HyperPodSettings,
     IdlePolicy,
+    IdleSignal,
     NodeGroup,
     NodeRecovery,
     TrainingFileSystem,
@@ -284,6 +285,20 @@ def test_idle_nodes_are_known_by_their_accelerators_alone() -> None:
     asked = ClusterContext.of([WORKERS], IdlePolicy(host_activity=True), orchestrator=engine.kind)
     (problem,) = engine.problems(asked)
     assert problem.message.startswith("idle_policy of node group 'workers' must leave host_activity out on HyperPod")
+
+
+def test_sessions_that_would_not_keep_their_node_are_refused() -> None:
+    engine = HyperPodOrchestrator(HyperPodSettings())
+    asked = ClusterContext.of([WORKERS], IdlePolicy(signals=[IdleSignal.session()]), orchestrator=engine.kind)
+    (problem,) = engine.problems(asked)
+    assert problem.message.startswith("idle_policy of node group 'workers' must leave the signal session out on")
+
+
+def test_the_cluster_waits_for_the_permissions_of_its_role(on_slurm: Template) -> None:
+    (cluster,) = on_slurm.find_resources("AWS::SageMaker::Cluster").values()
+    policies = on_slurm.find_resources("AWS::IAM::Policy")
+    [own] = [name for name, each in policies.items() if "CreateNetworkInterfacePermission" in json.dumps(each)]
+    assert own in cluster["DependsOn"]
 
 
 def test_a_public_subnet_is_refused() -> None:
