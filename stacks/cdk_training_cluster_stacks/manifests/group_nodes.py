@@ -33,8 +33,10 @@ _MOST_PODS, _MOST_PODS_OF_SMALL, _SMALL_VCPUS = 737, 110, 30
 # The EFA software of the image keeps 5128 pages of 2 MiB for its buffers; a job asks for 5 GiB of them.
 # https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
 _PAGES_MIB, JOB_PAGES_MIB = 10_256, 5_120
-# What daemon sets on each node ask for at most: plugins, exporters, agents and the network plugin.
-_DAEMONS_MILLICPU, _DAEMONS_MIB = 500, 1_024
+# What daemon sets on each node ask for at most: plugins, exporters, agents, the network plugin, and those of the
+# add-on amazon-cloudwatch-observability, which ask for half a CPU alone.
+# https://github.com/aws-observability/helm-charts/blob/main/charts/amazon-cloudwatch-observability/values.yaml
+_DAEMONS_MILLICPU, _DAEMONS_MIB = 1_000, 1_024
 
 
 @dataclass(frozen=True, kw_only=True)

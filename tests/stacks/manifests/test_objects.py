@@ -38,6 +38,8 @@ def test_what_the_kubelet_keeps_of_a_node_is_what_eks_reserves() -> None:
     assert workers.allocatable_millicpu == 96_000 - 60 - 10 - 10 - 92 * 2.5
     assert workers.allocatable_mib == int(1_179_648 * 0.925) - (255 + 11 * 737 + 100) - 10_256
     assert workers.efas == 4
+    # aws-node 50, kube-proxy 100, FSx 30, EFA 10, DCGM 100, and CloudWatch's agent 250, fluent-bit 50 and DCGM 250.
+    assert number(workers.whole_node["cpu"]) + 840 <= workers.allocatable_millicpu
 
 
 @pytest.mark.parametrize("info", _ACCELERATED, ids=lambda info: info.name)

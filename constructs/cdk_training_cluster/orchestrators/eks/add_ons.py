@@ -52,6 +52,9 @@ ADD_ONS: Mapping[str, AddOn] = {
         runs_on_every_node=True,
         service_account="aws-node",
         policy="AmazonEKS_CNI_Policy",
+        # Of itself a large node keeps two interfaces full of addresses, a hundred of them: some nodes empty a /24.
+        # https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md
+        configuration='{"env": {"MINIMUM_IP_TARGET": "16", "WARM_IP_TARGET": "4"}}',
     ),
     "kube-proxy": AddOn(purpose="routes to services", wanted=Wanted.ALWAYS, runs_on_every_node=True),
     POD_IDENTITY: AddOn(purpose="gives pods IAM roles", wanted=Wanted.ALWAYS, runs_on_every_node=True),

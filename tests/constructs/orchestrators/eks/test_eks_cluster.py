@@ -247,12 +247,17 @@ def test_add_ons_are_there_before_the_nodes_that_need_them(template: Template) -
     assert next(key for key in nodes if "SystemNodes" in key) in names["coredns"]["DependsOn"]
 
 
-def test_the_agent_that_sees_xid_errors_runs_on_tainted_nodes(template: Template) -> None:
-    (agent,) = template.find_resources(
-        "AWS::EKS::Addon", {"Properties": {"AddonName": "eks-node-monitoring-agent"}}
-    ).values()
-    configuration = json.loads(agent["Properties"]["ConfigurationValues"])
-    assert configuration == {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}
+def test_the_agent_that_sees_xid_errors_runs_on_tainted_nodes_and_nodes_keep_few_addresses(
+    template: Template,
+) -> None:
+    made = [each["Properties"] for each in template.find_resources("AWS::EKS::Addon").values()]
+    configured = {
+        each["AddonName"]: json.loads(each["ConfigurationValues"]) for each in made if "ConfigurationValues" in each
+    }
+    assert configured == {
+        "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+        "vpc-cni": {"env": {"MINIMUM_IP_TARGET": "16", "WARM_IP_TARGET": "4"}},
+    }
 
 
 def test_the_driver_of_the_file_system_may_look_at_it_and_make_none(template: Template) -> None:
