@@ -64,6 +64,15 @@ CHANGES = {
             "with an existing VPC a subnet in one"
         ],
     ),
+    "an add-on that may do nothing": (
+        "file_system: {}",
+        "file_system: {}\norchestrator: {eks: {control_plane_zone: us-east-1a, add_ons: [external-dns]}}",
+        [
+            "4: orchestrator.eks.add_on_policies: is required for external-dns, whose role may do nothing without: "
+            "add its IAM policies, such as add_on_policies: {external-dns: "
+            "[arn:aws:iam::111122223333:policy/external-dns]}, or leave it out of add_ons"
+        ],
+    ),
     "access logs of no bucket": (
         "    prefix: tokens/\n",
         "    prefix: tokens/\n    bucket: my-corpus\naccess_logs: {bucket: my-logs}\n",

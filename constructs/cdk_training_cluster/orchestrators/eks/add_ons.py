@@ -112,6 +112,19 @@ HYPERPOD_ADD_ONS: Mapping[str, AddOn] = {
 """The add-ons of HyperPod, which an EKS cluster without HyperPod has no use for."""
 
 
+def add_ons_without_policy(names: Collection[str]) -> list[str]:
+    """Return the add-ons among some that call AWS, and whose role nothing but the user gives a policy.
+
+    Args:
+        names: Those that were chosen.
+    """
+    return [
+        name
+        for name, each in ADD_ONS.items()
+        if name in names and each.wanted is Wanted.BY_CHOICE and each.service_account and not each.policy
+    ]
+
+
 def chosen_add_ons(names: Collection[str], *, file_system: bool) -> Mapping[str, AddOn]:
     """Return the add-ons of a cluster.
 

@@ -290,6 +290,11 @@ class EksControlPlane(Construct):
                 f"The EKS add-on {name}",
                 *([add_on.policy] if add_on.policy else []),
             )
+            for number, policy in enumerate(self._settings.add_on_policies.get(name, ())):
+                role.add_managed_policy(
+                    iam.ManagedPolicy.from_managed_policy_arn(role, f"Policy{number + 1}", policy)
+                )
+                acknowledge(role, f"AwsSolutions-IAM4[Policy::{policy}]", "The user names it for the add-on.")
             self.add_on_roles[name] = role
             associations = [
                 eks.CfnAddon.PodIdentityAssociationProperty(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
-from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS
+from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS, Wanted
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
@@ -28,6 +28,10 @@ LOG_TYPES: tuple[LogType, ...] = ("api", "audit", "authenticator", "controllerMa
 PRINCIPAL = Form(
     pattern=re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/.+"),
     wanted="the ARN of an IAM role or user, such as 'arn:aws:iam::111122223333:role/ml-platform'",
+)
+POLICY = Form(
+    pattern=re.compile(r"arn:aws[a-z-]*:iam::(aws|\d{12}):policy/.+"),
+    wanted="the ARN of an IAM policy, such as 'arn:aws:iam::111122223333:policy/external-dns'",
 )
 ZONE = Form(
     pattern=re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+[a-z]"),
@@ -126,6 +130,9 @@ class EksSettings:
         add_ons: Add-ons beside those that every cluster has; see `ADD_ONS`. Default: - none.
         add_on_versions: The versions of add-ons, by name. Default: - the one that EKS recommends when the add-on is
             made; it stays until this setting changes it.
+        add_on_policies: The ARNs of IAM policies for the roles of add-ons, by the add-on's name; external-dns and
+            aws-mountpoint-s3-csi-driver do nothing without one. Default: - none: `EksTrainingCluster.add_on_roles`
+            is given what they need.
         release_version: The release of EKS's images for all node groups that have none of their own, such as
             `1.35.0-20260304`; another one replaces the nodes. Default: - the newest when a group is made; the group
             keeps it.
@@ -148,6 +155,7 @@ class EksSettings:
     admins: Sequence[Annotated[str, PRINCIPAL]] = ()
     add_ons: Sequence[Annotated[str, _add_on]] = ()
     add_on_versions: Mapping[Annotated[str, _add_on], str] = field(default_factory=dict)
+    add_on_policies: Mapping[Annotated[str, _add_on], Sequence[Annotated[str, POLICY]]] = field(default_factory=dict)
     release_version: Annotated[str, RELEASE] | None = None
     system_nodes: SystemNodes = field(default_factory=SystemNodes)
     logs: Sequence[Annotated[str, _log_type]] = LOG_TYPES
@@ -155,7 +163,13 @@ class EksSettings:
 
     def __post_init__(self) -> None:
         """Check what settings demand of each other."""
-        refuse({"control_plane_zone": self._zone_problems(), "release_version": self._release_problems()})
+        refuse(
+            {
+                "control_plane_zone": self._zone_problems(),
+                "add_on_policies": self._policy_problems(),
+                "release_version": self._release_problems(),
+            }
+        )
 
     def _zone_problems(self) -> Iterator[str]:
         if (self.control_plane_zone is None) == (self.control_plane_subnet_id is None):
@@ -164,6 +178,17 @@ class EksSettings:
                 "subnets in two zones; name a second zone of the region, such as 'us-east-1a', or with an existing "
                 "VPC a subnet in one"
             )
+
+    def _policy_problems(self) -> Iterator[str]:
+        for name in self.add_on_policies:
+            if is_unknown(name):
+                continue
+            add_on = ADD_ONS[name]
+            if not add_on.service_account or (add_on.wanted is Wanted.BY_CHOICE and name not in self.add_ons):
+                yield (
+                    f"add_on_policies must hold add-ons of the cluster that call AWS, got {name!r}: name it in "
+                    "add_ons as well, or leave its policies out"
+                )
 
     def _release_problems(self) -> Iterator[str]:
         release = self.release_version

@@ -8,10 +8,12 @@ from pydantic import Field
 from cdk_training_cluster import EksSettings as Eks
 from cdk_training_cluster import EksTrainingCluster, SystemNodes, TrainingCluster
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.orchestrators.eks.add_ons import add_ons_without_policy
 from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator
 from cdk_training_cluster.orchestrators.eks.settings import (
     DEFAULT_VERSION,
     LOG_TYPES,
+    POLICY,
     PRINCIPAL,
     RELEASE,
     SUBNET,
@@ -21,6 +23,7 @@ from cdk_training_cluster.orchestrators.eks.settings import (
     LogType,
 )
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
+from cdk_training_cluster.validation.rule import refuse
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
@@ -71,6 +74,12 @@ class EksSettings(EngineSettings):
     add_on_versions: dict[str, str] = Field(default={}, examples=[{"coredns": "v1.12.4-eksbuild.1"}])
     """The versions of add-ons, by name. Left out: the one that EKS recommends when it is made."""
 
+    add_on_policies: dict[str, tuple[Annotated[str, fields.text_of(POLICY)], ...]] = Field(
+        default={}, examples=[{"external-dns": ["arn:aws:iam::111122223333:policy/external-dns"]}]
+    )
+    """The ARNs of IAM policies for the roles of add-ons, by name: external-dns and aws-mountpoint-s3-csi-driver need
+    some. Left out: add-ons may do what AWS's own policies for them allow."""
+
     release_version: Annotated[str, fields.text_of(RELEASE)] | None = Field(
         default=None, examples=["1.35.0-20260304"]
     )
@@ -98,7 +107,22 @@ class EksSettings(EngineSettings):
         )
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it."""
+        """Return the engine as the rules ask it.
+
+        Raises:
+            SettingsError: The settings contradict each other; every reason, a line each.
+        """
+        missing = [each for each in add_ons_without_policy(self.add_ons) if not self.add_on_policies.get(each)]
+        refuse(
+            {
+                "add_on_policies": [
+                    f"is required for {name}, whose role may do nothing without: add its IAM policies, such as "
+                    f"add_on_policies: {{{name}: [arn:aws:iam::111122223333:policy/{name}]}}, or leave it out of "
+                    "add_ons"
+                    for name in missing
+                ]
+            }
+        )
         return EksOrchestrator(self.to_eks())
 
     def make_cluster(

@@ -23,6 +23,7 @@ from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS
 from synthesis import ZONE, new_stack
 
 _BLOCK = "cr-0a1b2c3d4e5f67890"
+_ROUTE_53 = "arn:aws:iam::111122223333:policy/route-53"
 _IMAGE = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
 
 _GROUPS = [
@@ -47,7 +48,8 @@ def template() -> Template:
         eks=EksSettings(
             control_plane_zone="us-east-1a",
             release_version="1.35.0-20260304",
-            add_ons=["cert-manager"],
+            add_ons=["cert-manager", "external-dns"],
+            add_on_policies={"external-dns": [_ROUTE_53]},
             private_access_cidrs=["10.8.0.0/16"],
         ),
         network=network,
@@ -239,7 +241,7 @@ def test_add_ons_are_there_before_the_nodes_that_need_them(template: Template) -
     made = template.find_resources("AWS::EKS::Addon")
     names = {each["Properties"]["AddonName"]: each for each in made.values()}
     wanted = {name for name, each in ADD_ONS.items() if each.wanted.value != "by choice"}
-    assert set(names) == wanted | {"cert-manager"}
+    assert set(names) == wanted | {"cert-manager", "external-dns"}
     assert all("AddonVersion" not in each["Properties"] for each in names.values())
     nodes = template.find_resources("AWS::EKS::Nodegroup")
     cni = next(key for key, each in made.items() if each["Properties"]["AddonName"] == "vpc-cni")
@@ -276,6 +278,13 @@ def test_the_driver_of_the_file_system_may_look_at_it_and_make_none(template: Te
             "PodIdentityAssociations": [{"ServiceAccount": "fsx-csi-controller-sa", "RoleArn": Match.any_value()}],
         },
     )
+
+
+def test_an_add_on_may_do_what_the_policies_that_are_named_for_it_allow(template: Template) -> None:
+    (add_on,) = template.find_resources("AWS::EKS::Addon", {"Properties": {"AddonName": "external-dns"}}).values()
+    (association,) = add_on["Properties"]["PodIdentityAssociations"]
+    role = template.to_json()["Resources"][association["RoleArn"]["Fn::GetAtt"][0]]
+    assert role["Properties"]["ManagedPolicyArns"] == [_ROUTE_53]
 
 
 def test_the_functions_know_node_groups_by_cluster_and_name(template: Template) -> None:

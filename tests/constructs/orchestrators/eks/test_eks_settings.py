@@ -84,6 +84,15 @@ REFUSED: dict[str, Callable[[], object]] = {
     "add_ons must hold no add-on of HyperPod, got 'amazon-sagemaker-hyperpod-taskgovernance'": _settings(
         add_ons=["amazon-sagemaker-hyperpod-taskgovernance"]
     ),
+    "add_on_policies['external-dns'] must be the ARN of an IAM policy, such as": _settings(
+        add_ons=["external-dns"], add_on_policies={"external-dns": ["route-53"]}
+    ),
+    "add_on_policies must hold add-ons of the cluster that call AWS, got 'kube-proxy': ": _settings(
+        add_on_policies={"kube-proxy": []}
+    ),
+    "add_on_policies must hold add-ons of the cluster that call AWS, got 'external-dns': ": _settings(
+        add_on_policies={"external-dns": []}
+    ),
     "logs must hold api, audit, authenticator, controllerManager, scheduler, got 'kubelet' in it": _settings(
         logs=["kubelet"]
     ),
