@@ -46,10 +46,12 @@ class Group(OwnedGroup):
         """How many nodes it keeps when it gets no more.
 
         Of a Spot Fleet these are also those that its target does not count, and of a group that a scheduler sizes
-        those that run.
+        those that run. None where running jobs keep their nodes whatever the size is: AWS Batch fails waiting jobs
+        that ask for more than a smaller size, and leaves them waiting where the size is 0.
+        https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
         """
         if self.engine_sized:
-            return min(self.alive, self.desired)
+            return 0 if self.owner.keeps_jobs else min(self.alive, self.desired)
         lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
         given = (self.record.size or 0) if self.shows_old_size else 0
         return max(self.desired, given, self.alive if lets_live else 0)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from cluster_common.owners.kinds import BATCH_COMPUTE_ENVIRONMENT
+from cluster_power.groups import Group
 from power_scene import Scene
 
 
@@ -49,6 +51,14 @@ def test_no_new_nodes_are_what_jobs_have_now() -> None:
     [told] = scene.minute(2).values()
 
     assert (group.most, group.alive, told["state"]) == (2, 2, "limited")
+
+
+def test_a_limit_lets_no_job_of_batch_start_rather_than_fail_those_that_wait_for_more_nodes() -> None:
+    group = Group(
+        name="jobs", node_group="jobs", owner=BATCH_COMPUTE_ENVIRONMENT, engine_sized=True, desired=4, minimum=0,
+        maximum=4, in_service=1, instance_types=("p5.48xlarge",),
+    )  # fmt: skip
+    assert group.kept == 0
 
 
 @pytest.mark.parametrize("engine_sized", [True, False])

@@ -21,10 +21,6 @@ _SHARED_SHARE = 0.5
 _VOLUME = "fsx"
 _RIGHTS = ["READ", "WRITE", "MKNOD"]
 
-# AWS starts a job again whose host failed, and no other.
-# https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
-_HOST_FAILED = "Host EC2*"
-
 
 def make_job_definition(
     scope: Construct,
@@ -74,13 +70,11 @@ def make_job_definition(
                 )
             ],
         ),
-        retry_strategy=_Definition.RetryStrategyProperty(
-            attempts=job.attempts,
-            evaluate_on_exit=[
-                _Definition.EvaluateOnExitProperty(action="RETRY", on_status_reason=_HOST_FAILED),
-                _Definition.EvaluateOnExitProperty(action="EXIT", on_reason="*"),
-            ],
-        ),
+        # Without conditions every failure is tried again. Batch sees the main node alone: of the host of another node
+        # that failed it sees the code with which the main node's program gave up, as of any other failure.
+        # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+        # https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
+        retry_strategy=_Definition.RetryStrategyProperty(attempts=job.attempts),
         timeout=(
             None
             if job.timeout is None

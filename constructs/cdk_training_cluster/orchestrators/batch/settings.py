@@ -108,7 +108,9 @@ class BatchJob:
             the ECS agent.
         shared_memory_mib: The size of `/dev/shm` in MiB. Default: - half of the container's memory.
         environment: Environment variables, above those of the cluster. Default: - none.
-        attempts: How often Batch starts it at most; it starts again only if its host failed: 1 to 10. Default: - 3.
+        attempts: How often Batch starts it at most, 1 to 10: again after each failure of the main node or of the
+            program on it, since it ends so too when another node fails. 1 ends the job at its first failure.
+            Default: - 3.
         timeout: How long an attempt may run. Default: - without limit.
 
     Raises:

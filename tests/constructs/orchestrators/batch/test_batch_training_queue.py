@@ -153,7 +153,8 @@ def test_a_container_has_all_of_its_node(template: Template) -> None:
     assert {"Name": "memlock", "SoftLimit": -1, "HardLimit": -1} in container["Ulimits"]
     assert container["MountPoints"] == [{"ContainerPath": "/fsx", "SourceVolume": "fsx"}]
     assert container["Volumes"] == [{"Name": "fsx", "Host": {"SourcePath": "/fsx"}}]
-    assert properties["RetryStrategy"]["EvaluateOnExit"][0] == {"Action": "RETRY", "OnStatusReason": "Host EC2*"}
+    # Any condition would leave out what a failed node other than the main one looks like.
+    assert properties["RetryStrategy"] == {"Attempts": 3}
     assert properties["Timeout"] == {"AttemptDurationSeconds": 2 * 24 * 3600}
 
 
