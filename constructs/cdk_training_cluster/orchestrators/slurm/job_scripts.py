@@ -1,12 +1,12 @@
 """Batch scripts for the nodes of a Slurm cluster, filled from its settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.orchestrators.slurm.configuration import queues_of
-from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmQueue, SlurmSettings
 
 _TEMPLATES = Path(__file__).parent / "sbatch"
 
@@ -32,12 +32,15 @@ def job_scripts(
         datasets: The directories of data sets, which a training waits for. Default: - it waits for none.
     """
     scripts = {}
+    names = [group.name for group, _ in groups]
     for group, info in groups:
         if group.gpu_sharing is not None or not (info.has_nvidia_gpus or info.has_neuron_devices):
             continue
+        queue = _queue_of(slurm, group.name, names)
         values = {
             **_values(group, info),
-            "QUEUE": _queue_of(slurm, group.name),
+            "QUEUE": queue.name,
+            "CONSTRAINT": _constraint(group.name, queue, names),
             "PREPARATION": "\n".join(_preparation(info, mount_point, datasets)),
         }
         if info.has_neuron_devices:
@@ -47,9 +50,29 @@ def job_scripts(
     return scripts
 
 
-def _queue_of(slurm: SlurmSettings, group: str) -> str:
-    """Return the first queue with a node group; the rules see to it that there is one."""
-    return next(queue.name for queue in queues_of(slurm) if queue.node_groups is None or group in queue.node_groups)
+def _queue_of(slurm: SlurmSettings, group: str, groups: Collection[str]) -> SlurmQueue:
+    """Return the first queue of a node group alone, or else the first with it, which the rules see to."""
+    queues = [queue for queue in queues_of(slurm) if queue.node_groups is None or group in queue.node_groups]
+    return next((queue for queue in queues if _is_of_one(queue, groups)), queues[0])
+
+
+def _is_of_one(queue: SlurmQueue, groups: Collection[str]) -> bool:
+    return len(groups if queue.node_groups is None else queue.node_groups) == 1
+
+
+def _constraint(group: str, queue: SlurmQueue, groups: Collection[str]) -> str:
+    """Return what keeps a job on one node group.
+
+    While a group is stopped, AWS PCS has taken its nodes out of Slurm. A queue without nodes keeps its jobs; a
+    feature that no node has is refused with a new job, and holds those that wait.
+    """
+    if _is_of_one(queue, groups):
+        return f"# The queue has the node group {group} alone; while that is stopped, jobs wait."
+    return (
+        f"# While {group} is stopped Slurm refuses this, and holds jobs that wait (BadConstraints): release these\n"
+        "# with scontrol after the start. In a queue of the node group alone jobs just wait.\n"
+        f"#SBATCH --constraint={group}"
+    )
 
 
 def _preparation(info: InstanceTypeInfo, mount_point: str | None, datasets: Sequence[str]) -> Iterator[str]:
@@ -64,7 +87,6 @@ def _preparation(info: InstanceTypeInfo, mount_point: str | None, datasets: Sequ
 def _values(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
     gpus, devices = info.nvidia_gpu_count, info.neuron_device_count
     return {
-        "NODE_GROUP": group.name,
         "NODES": str(group.count),
         "ACCELERATORS": f"gpus-per-node={gpus}" if gpus else f"gres=neuron:{devices}",
         "PROCESSES": str(gpus or devices * _processes_of_a_device(info)),

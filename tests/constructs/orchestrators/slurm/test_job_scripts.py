@@ -19,6 +19,7 @@ _GROUPS = [
     NodeGroup("data", instance_types=["c7i.48xlarge"], count=1),
 ]
 _SLURM = SlurmSettings(queues=[SlurmQueue("neuron", node_groups=["trainium", "older"]), SlurmQueue("rest")])
+_OWN_QUEUE = SlurmSettings(queues=[SlurmQueue("all"), SlurmQueue("gangs", node_groups=["workers"])])
 SCRIPTS = job_scripts(
     _SLURM,
     [(group, instance_type_info(group.instance_types[0])) for group in _GROUPS],
@@ -79,3 +80,14 @@ def test_an_image_without_nccl_tests_is_named(tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "MPIRUN": "/bin/true"}
     said = subprocess.run(["bash", str(script)], env=env, capture_output=True, text=True, check=False).stderr
     assert "give their paths with MPIRUN= and NCCL_TEST=" in said
+
+
+def test_a_queue_of_one_node_group_goes_without_constraint() -> None:
+    """Slurm holds jobs with the feature of nodes that a stop took away; without nodes a queue keeps its jobs."""
+    groups = [(group, instance_type_info(group.instance_types[0])) for group in _GROUPS]
+    made = job_scripts(_OWN_QUEUE, groups, mount_point=None)
+    assert "#SBATCH --partition=gangs\n" in made["workers/torchrun.sbatch"]
+    assert ["#SBATCH --constraint" in made[f"{name}.sbatch"] for name in ("workers/torchrun", "trainium/neuron")] == [
+        False,
+        True,
+    ]
