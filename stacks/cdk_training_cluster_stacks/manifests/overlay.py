@@ -11,11 +11,14 @@ _PLACES: Mapping[str, str] = {
     "FILE_SYSTEM_ID": "the output FileSystemId of the foundation's stack",
     "FILE_SYSTEM_DNS_NAME": "DNSName of: aws fsx describe-file-systems --file-system-ids <id>",
     "FILE_SYSTEM_MOUNT_NAME": "LustreConfiguration.MountName of the same answer",
-    "NODE_ROLE_NAME": "the name of the role of the cluster's nodes, which Karpenter's nodes have too",
+    "NODE_ROLE_NAME": "what follows the last / of nodegroup.nodeRole of: aws eks describe-nodegroup --cluster-name "
+    "<name> --nodegroup-name <one of aws eks list-nodegroups --cluster-name <name>, not that of the system nodes>",
     "NODE_SUBNET_ID": "the output NodeSubnetId of the foundation's stack",
-    "NODE_SECURITY_GROUP_ID": "the security group of the cluster's nodes, through which EFA and Lustre pass",
+    "NODE_SECURITY_GROUP_ID": "GroupId of: aws ec2 describe-security-groups --filters "
+    "Name=tag:cdk-training-cluster:cluster,Values=<name> 'Name=description,Values=EFA*'",
     "CLUSTER_SECURITY_GROUP_ID": "clusterSecurityGroupId of: aws eks describe-cluster --name <name>",
-    "IMAGE_ALIAS": "a release of EKS's image, such as al2023@v20260917, with which you have tested",
+    "IMAGE_ALIAS": "a release of EKS's image, such as al2023@v20260917, with which you have tested: "
+    "https://github.com/awslabs/amazon-eks-ami/releases",
 }
 
 _FIELDS: Mapping[str, tuple[str, str]] = {
