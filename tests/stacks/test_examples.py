@@ -22,6 +22,10 @@ _USUAL_WARNINGS = ("cdk-training-cluster:latestImage", "cdk-training-cluster:noA
 _WARNINGS = {
     # AWS Batch takes its own image, and keeps it; EKS's image goes with its version.
     **dict.fromkeys(("base-pod", "batch"), ("cdk-training-cluster:noAlerts",)),
+    # SageMaker chooses the image, and its prices are no part of the price book.
+    **dict.fromkeys(
+        ("hyperpod", "hyperpod-eks"), ("cdk-training-cluster:hyperpodPrices", "cdk-training-cluster:noAlerts")
+    ),
     # Each step of the ladder answers one of dev-box's warnings, or brings none.
     "alerts": ("cdk-training-cluster:latestImage",),
     **dict.fromkeys(("pinned-image", "scripts", "two-groups", "existing-vpc"), ()),
