@@ -17,6 +17,7 @@ from cdk_training_cluster_stacks.preflight.account import linked_roles
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
 from cdk_training_cluster_stacks.preflight.permissions import ACTIONS
 from cdk_training_cluster_stacks.preflight.quotas import quota_checks
+from cdk_training_cluster_stacks.preflight.zones import node_addresses
 
 _FILE = """\
 name: pod
@@ -55,6 +56,11 @@ def test_preflight_asks_for_what_the_engine_needs(engine: str, needs: Mapping[st
     assert {kind for kind in needs[engine].nodes if kind.split("::")[1] in {"PCS", "EKS", "SageMaker", "Batch"}} <= {
         *ACTIONS
     }
+
+
+def test_nodes_of_eks_and_its_system_nodes_take_addresses_for_pods_as_well(needs: Mapping[str, Needs]) -> None:
+    nodes = node_addresses(needs["slurm"])
+    assert node_addresses(needs["eks"]) == (nodes + 2) * 17
 
 
 def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs]) -> None:

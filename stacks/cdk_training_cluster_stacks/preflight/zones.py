@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.orchestrators.eks.add_ons import MIN_POD_ADDRESSES
 from cdk_training_cluster_stacks.cluster_file.model import NetworkSettings
+from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, placement_scores
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed, Needs
@@ -59,13 +61,13 @@ def judge_offering(instance_type: str, zone: str, zones: Sequence[str]) -> Verdi
     )
 
 
-def judge_subnet(network: NetworkSettings, zone: str, nodes: int, subnet: Mapping[str, Any] | None) -> Verdict:
+def judge_subnet(network: NetworkSettings, zone: str, addresses: int, subnet: Mapping[str, Any] | None) -> Verdict:
     """Say whether an existing subnet takes the nodes.
 
     Args:
         network: What the cluster file says of it.
         zone: The cluster's zone.
-        nodes: How many nodes there are to be, each with an address.
+        addresses: How many addresses its nodes take.
         subnet: What EC2 says of it. None: there is none.
     """
     if subnet is None:
@@ -81,9 +83,11 @@ def judge_subnet(network: NetworkSettings, zone: str, nodes: int, subnet: Mappin
             f"write availability_zone: {subnet['AvailabilityZone']}, or name a subnet of {zone}",
         )
     free = subnet["AvailableIpAddressCount"]
-    if free < nodes:
-        return failed(f"{network.subnet_id} has {free} free addresses for {nodes} nodes", "name a larger subnet")
-    return passed(f"{network.subnet_id} is in {zone} and has {free:,} free addresses for {nodes} nodes")
+    if free < addresses:
+        return failed(
+            f"{network.subnet_id} has {free:,} free addresses, and nodes take {addresses:,}", "name a larger subnet"
+        )
+    return passed(f"{network.subnet_id} is in {zone} and has {free:,} free addresses; nodes take {addresses:,}")
 
 
 def judge_spot(zone: str, answer: tuple[str | None, Sequence[PlacementScore]]) -> Verdict:
@@ -124,11 +128,10 @@ def zone_checks(needs: Needs) -> Iterator[Check]:
             name=f"offering of {name}", ask=partial(zones_with, name), judge=partial(judge_offering, name, zone)
         )
     if network is not None:
-        nodes = sum(group.count for group in needs.groups)
         yield Check(
             name=f"subnet {network.subnet_id}",
             ask=partial(_subnet, network.subnet_id),
-            judge=partial(judge_subnet, network, zone, nodes),
+            judge=partial(judge_subnet, network, zone, node_addresses(needs)),
         )
     for group in needs.groups:
         if group.capacity.uses_spot:
@@ -137,6 +140,19 @@ def zone_checks(needs: Needs) -> Iterator[Check]:
                 ask=partial(_scores, zone, group),
                 judge=partial(judge_spot, zone),
             )
+
+
+def node_addresses(needs: Needs) -> int:
+    """Return how many addresses of their subnet the nodes take: one each, and on EKS those of pods beside it.
+
+    Args:
+        needs: What the cluster needs.
+    """
+    nodes = sum(group.count for group in needs.groups)
+    eks = needs.cluster.orchestrator.engine
+    if not isinstance(eks, EksSettings):
+        return nodes
+    return (nodes + eks.system_nodes.count) * (1 + MIN_POD_ADDRESSES)
 
 
 def zones_with(instance_type: str, aws: Aws) -> list[str]:

@@ -40,6 +40,9 @@ class AddOn:
     configuration: str | None = None
 
 
+MIN_POD_ADDRESSES = 16
+"""How many addresses of the subnet every node keeps for pods, beside its own; a GPU node runs a dozen pods."""
+
 VPC_CNI, POD_IDENTITY, FSX_CSI = "vpc-cni", "eks-pod-identity-agent", "aws-fsx-csi-driver"
 
 # https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
@@ -54,7 +57,7 @@ ADD_ONS: Mapping[str, AddOn] = {
         policy="AmazonEKS_CNI_Policy",
         # Of itself a large node keeps two interfaces full of addresses, a hundred of them: some nodes empty a /24.
         # https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md
-        configuration='{"env": {"MINIMUM_IP_TARGET": "16", "WARM_IP_TARGET": "4"}}',
+        configuration=f'{{"env": {{"MINIMUM_IP_TARGET": "{MIN_POD_ADDRESSES}", "WARM_IP_TARGET": "4"}}}}',
     ),
     "kube-proxy": AddOn(purpose="routes to services", wanted=Wanted.ALWAYS, runs_on_every_node=True),
     POD_IDENTITY: AddOn(purpose="gives pods IAM roles", wanted=Wanted.ALWAYS, runs_on_every_node=True),
