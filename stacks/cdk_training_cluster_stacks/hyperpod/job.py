@@ -77,6 +77,11 @@ class ElasticPolicy(Settings):
                 f"elastic: replica_discrete_values {', '.join(map(str, outside))} lie outside {least} to {most}; "
                 "leave them out, or widen min_replicas and max_replicas"
             )
+        elif values and not step and (min(values), max(values)) != (least, most):
+            yield (
+                f"elastic: min_replicas {least} and max_replicas {most} must be the least and the greatest of "
+                f"replica_discrete_values, which are {min(values)} and {max(values)}"
+            )
         if step and least <= most and (most - least) % step:
             reached = most - (most - least) % step
             yield (

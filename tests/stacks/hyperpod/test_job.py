@@ -90,6 +90,12 @@ _REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "elastic: replica_discrete_values 8 lie outside 1 to 4; leave them out, or widen min_replicas and "
         "max_replicas",
     ),
+    "a maximum that no value reaches": (
+        _OWN,
+        {"elastic": {"min_replicas": 1, "max_replicas": 8, "replica_discrete_values": [1, 2, 4]}},
+        "elastic: min_replicas 1 and max_replicas 8 must be the least and the greatest of replica_discrete_values, "
+        "which are 1 and 4",
+    ),
     "steps that miss the maximum": (
         _OWN,
         {"elastic": {**_ELASTIC, "max_replicas": 7}},
