@@ -1,11 +1,20 @@
-"""Settings that must be there before the first synth starts a Node process, and the local AWS that tests share."""
+"""Settings that must be there before the first synth starts a Node process, and what tests share.
 
+That is the local AWS, one for each worker, and the cloud assemblies of examples, each made once in a run.
+"""
+
+import fcntl
 import os
+from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 
 import botocore.session
+import pytest
 from hypothesis import settings
 
+from examples import run_app
 from local_aws_scene import aws, nodes, stacks
 
 __all__ = ["aws", "nodes", "stacks"]
@@ -22,3 +31,44 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile("tests")
+
+# Whoever has no AWS at hand: no credentials, no profile, and nobody who answers.
+_WITHOUT_AWS = {
+    "AWS_ACCESS_KEY_ID": "",
+    "AWS_PROFILE": "no-such-profile",
+    "AWS_ENDPOINT_URL": "http://localhost:1",
+}
+Once = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Return what fills a folder of a name once in a run, whichever worker asks first."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name: str, fill: Callable[[Path], None]) -> Path:
+        folder = shared / name
+        with folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "made").exists():
+                folder.mkdir()
+                fill(folder)
+                (folder / "made").touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def assembly_of(once: Once) -> Callable[[Path], Path]:
+    """Return what makes the cloud assembly of a cluster file without AWS, once for all files with its contents."""
+
+    def made(cluster_file: Path) -> Path:
+        def fill(folder: Path) -> None:
+            ended = run_app(cluster_file, folder / "out", variables={"PYTHONHASHSEED": "0", **_WITHOUT_AWS})
+            assert ended.returncode == 0, ended.stderr
+
+        return once(f"assembly-{sha256(cluster_file.read_bytes()).hexdigest()[:16]}", fill) / "out"
+
+    return made

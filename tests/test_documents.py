@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from cluster_contract.power import PowerMetric
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
 from documents import PAGES, blocks, commands, parse_aws, parse_own, text_of
-from examples import PROJECT, run_app, templates
+from examples import PROJECT, templates
 from power_scene import caller_of
 
 # What a fragment of a cluster file stands in.
@@ -176,11 +176,10 @@ def test_every_page_is_in_the_navigation() -> None:
     assert [page for page in PAGES[1:] if page.removeprefix("docs/") not in navigation] == []
 
 
-def test_what_watching_costs_counts_every_series_and_alarm(tmp_path: Path) -> None:
+def test_what_watching_costs_counts_every_series_and_alarm(assembly_of: Callable[[Path], Path]) -> None:
     # Without data sets and checkpoints, whose functions the sentences below the table add.
     page = text_of("docs/watching.md")
-    assert run_app("clusters/dev-box.yaml", tmp_path).returncode == 0
-    made = templates(tmp_path)["dev-box-cluster"]["Resources"].values()
+    made = templates(assembly_of(PROJECT / "clusters/dev-box.yaml"))["dev-box-cluster"]["Resources"].values()
     alarms = [each["Properties"] for each in made if each["Type"] == "AWS::CloudWatch::Alarm"]
     metrics = sum(sum("MetricStat" in one for one in alarm.get("Metrics", ())) or 1 for alarm in alarms)
     assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in page

@@ -145,7 +145,7 @@ def test_references_between_stacks_are_references_again(tmp_path: Path) -> None:
     assert "import_value" not in written
 
 
-@pytest.mark.parametrize("example", ["p4de", "p5-reservation"])
+@pytest.mark.parametrize("example", ["p4de", pytest.param("p5-reservation", marks=pytest.mark.sweep)])
 def test_what_is_measured_is_given_back(example: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
     ended = run_app(f"clusters/{example}.yaml", first)

@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 import pytest
 
-from examples import EXAMPLES, EXAMPLES_TOGETHER, PROJECT, SWEPT_EXAMPLES, run_app, templates, without_asset_hashes
+from examples import (
+    EXAMPLES,
+    EXAMPLES_TOGETHER,
+    PROJECT,
+    SWEPT_EXAMPLES,
+    run_app,
+    swept,
+    templates,
+    without_asset_hashes,
+)
 from release_templates import RELEASES, VERSION
 from template_texts import texts_without_a_limit
 
@@ -55,6 +64,10 @@ def synth(self, *args, **kwargs):
 App.synth = synth
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
+
+
+# cdk-nag and CDK's validation take twice as long as the app itself.
+_CHECKED = [swept(example, every_change=("hardened",)) for example in EXAMPLES]
 
 
 @pytest.fixture(params=SWEPT_EXAMPLES)
@@ -121,6 +134,7 @@ def test_there_are_examples() -> None:
     ]
 
 
+@pytest.mark.parametrize("example", _CHECKED)
 def test_the_same_file_gives_the_same_bytes_whatever_the_hash_seed(assembly: Path, checked: Checked) -> None:
     assert _digest(assembly)
     assert _digest(assembly) == _digest(checked.output)
@@ -153,6 +167,7 @@ def test_cfn_lint_finds_nothing_that_is_not_ignored_with_a_reason(
     assert (linted.stdout, linted.returncode) == ("", 0)
 
 
+@pytest.mark.parametrize("example", _CHECKED)
 def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation_on(
     example: str, checked: Checked
 ) -> None:
@@ -164,6 +179,7 @@ def test_standard_error_holds_nothing_but_our_own_warnings_with_cdk_s_validation
     assert not ids or entries[-1].startswith("A copy of this report can be found in: ")
 
 
+@pytest.mark.parametrize("example", _CHECKED)
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(checked: Checked) -> None:
     assert checked.status == 0, checked.said
     assert "AwsSolutions" not in checked.said

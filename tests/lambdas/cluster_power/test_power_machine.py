@@ -4,9 +4,10 @@ import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from cluster_common.errors import PartialFailureError
 from cluster_power.reservations import Reservation
@@ -289,8 +290,10 @@ class PowerMachine(RuleBasedStateMachine):
         return find_phase(seen, now=self.scene.now, ends_early=30 * MINUTE)
 
 
-TestPower = PowerMachine.TestCase
-TestPower.settings = settings(examples(40), stateful_step_count=15)
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("count", [15, pytest.param(40, marks=pytest.mark.sweep)])
+def test_power(count: int) -> None:
+    run_state_machine_as_test(PowerMachine, settings=settings(examples(count), stateful_step_count=15))
 
 
 @given(
