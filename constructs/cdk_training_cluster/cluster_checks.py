@@ -75,6 +75,7 @@ def check_cluster(
         instance_type_facts,
         availability_zone=availability_zone if network is None else network.availability_zone,
         public_subnet=network is not None and network.is_public,
+        existing_network=network is not None and network.spare_range is None,
         schedule=schedule,
         words=words,
         orchestrator=orchestrator.kind,

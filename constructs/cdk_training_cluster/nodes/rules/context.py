@@ -121,6 +121,7 @@ class ClusterContext:
         nodes: What holds for each node group.
         policy: The cluster's idle policy as it was given.
         public_subnet: Whether the nodes' subnet is known to be public.
+        existing_network: Whether the VPC was there before the cluster.
         words: What sentences call settings.
         orchestrator: The engine that launches the nodes.
     """
@@ -128,6 +129,7 @@ class ClusterContext:
     nodes: Sequence[NodeGroupContext] = field(default_factory=tuple)
     policy: IdlePolicy | None = None
     public_subnet: bool = False
+    existing_network: bool = False
     words: Words = PYTHON
     orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
@@ -139,6 +141,7 @@ class ClusterContext:
         *,
         availability_zone: str | None = None,
         public_subnet: bool = False,
+        existing_network: bool = False,
         schedule: Schedule | None = None,
         words: Words = PYTHON,
         orchestrator: OrchestratorKind = OrchestratorKind.NONE,
@@ -153,6 +156,7 @@ class ClusterContext:
             facts: Facts about types that the catalog does not have. Default: - none.
             availability_zone: The cluster's zone. Default: - not known.
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
+            existing_network: Whether the VPC was there before the cluster. Default: - the cluster makes it.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
             orchestrator: The engine that launches the nodes. Default: - none: Auto Scaling groups do.
@@ -173,7 +177,12 @@ class ClusterContext:
             for group in groups
         ]
         return ClusterContext(
-            nodes=nodes, policy=policy, public_subnet=public_subnet, words=words, orchestrator=orchestrator
+            nodes=nodes,
+            policy=policy,
+            public_subnet=public_subnet,
+            existing_network=existing_network,
+            words=words,
+            orchestrator=orchestrator,
         )
 
     @cached_property

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
 from cdk_training_cluster.orchestrators.batch.settings import BatchJob, BatchQueue, BatchSettings
-from cdk_training_cluster.validation.rule import Found, Rules
+from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 _BATCH = "https://docs.aws.amazon.com/batch/latest"
 _CREATE_QUEUE = f"{_BATCH}/APIReference/API_CreateJobQueue.html"
@@ -142,6 +142,17 @@ def _way_out(of: BatchContext) -> Iterator[str]:
         yield (
             "the nodes' subnet must be private with a NAT gateway on AWS Batch, got a public one: the containers of "
             "multi-node jobs get no public address, and would have no way out"
+        )
+
+
+@BATCH_RULES.rule("batchDefaultSecurityGroup", _MULTI_NODE, "network", level=Level.WARNING)
+def _containers_reach_each_other(of: BatchContext) -> Iterator[str]:
+    if of.cluster.existing_network:
+        yield (
+            "the containers of multi-node jobs on AWS Batch get the default security group of the VPC: in a VPC of "
+            "your own it must allow all traffic from itself and all traffic out, or each job waits at its rendezvous "
+            "and is billed; look at it with aws ec2 describe-security-groups --filters "
+            "Name=group-name,Values=default Name=vpc-id,Values=<the VPC>"
         )
 
 

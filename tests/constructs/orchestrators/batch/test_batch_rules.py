@@ -127,6 +127,14 @@ def test_containers_of_a_public_subnet_have_no_way_out() -> None:
     )
 
 
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_vpc_of_the_user_s_must_let_containers_reach_each_other(existing: bool) -> None:
+    together = ClusterContext.of([group("workers")], orchestrator=OrchestratorKind.BATCH, existing_network=existing)
+    found = {each.rule: each.message for each in BatchOrchestrator(BatchSettings()).warnings(together)}
+    assert list(found) == (["batchDefaultSecurityGroup"] if existing else [])
+    assert all("must allow all traffic from itself and all traffic out" in said for said in found.values())
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
