@@ -139,8 +139,12 @@ LEGALITY: Mapping[OrchestratorKind, Mapping[Choice, Cell]] = {
         # The page says that Batch ignores market options; AWS's own example for P6 sets them:
         # https://github.com/aws-samples/awsome-distributed-training/tree/main/1.architectures/3.aws-batch
         Choice.CAPACITY_BLOCK: _inferred("launch template", _BATCH_TEMPLATES),
+        # The library's own choice: one launch template, which names what is reserved, and one type an environment.
         Choice.PRIORITIZED: _refuses(
-            _IN_TURN.format(scheduler="a queue"), _BATCH_RESOURCES, "no: groups in a queue's order"
+            "gets one compute environment a node group from this library, with one way to buy its nodes; make a node "
+            "group for each way to buy, and list them in a queue, the best first",
+            _BATCH_RESOURCES,
+            "no: groups in a queue's order",
         ),
         Choice.SPOT: _refuses("runs no multi-node jobs on Spot Instances; use {on_demand}", _MULTI_NODE),
         Choice.SPOT_FLEET: _refuses("runs no multi-node jobs on Spot Instances; use {on_demand}", _MULTI_NODE),

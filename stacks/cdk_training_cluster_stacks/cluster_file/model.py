@@ -297,7 +297,8 @@ class ClusterFile(Settings):
 
     orchestrator: OrchestratorChoice = Field(default=NONE, validate_default=True)
     """What runs jobs: none, or an engine as a word or as one key with its settings. none leaves that to you: Auto
-    Scaling groups launch the nodes."""
+    Scaling groups launch the nodes. A change of it ends all running nodes: let their jobs end before you deploy
+    it."""
 
     instance_type_facts: tuple[InstanceTypeFacts, ...] = ()
     """Facts about instance types that are newer than this library's catalog."""

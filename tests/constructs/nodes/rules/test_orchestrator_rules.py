@@ -90,6 +90,9 @@ _SENTENCES = {
     ("hyperpod_eks", "bandwidth_optimised"): "interface_layout must not be InterfaceLayout.BANDWIDTH_OPTIMISED with "
     "SageMaker HyperPod on EKS, which gives each network card an interface efa or efa-only; leave interface_layout "
     "out",
+    ("batch", "prioritized"): "capacity must not be Capacity.prioritized() with AWS Batch, which gets one compute "
+    "environment a node group from this library, with one way to buy its nodes; make a node group for each way to "
+    "buy, and list them in a queue, the best first",
     ("batch", "spot"): "capacity must not be Capacity.spot() with AWS Batch, which runs no multi-node jobs on Spot "
     "Instances; use Capacity.on_demand()",
 }
