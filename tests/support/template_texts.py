@@ -142,7 +142,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
     ),
     "a program": ("AWS::EC2::LaunchTemplate *.UserData",),
     "rate(…), written by the library": ("AWS::Scheduler::Schedule ScheduleExpression",),
-    "constant JSON of the library's own, without a documented length": ("AWS::Scheduler::Schedule Target.Input",),
+    "constant JSON of the library's own, without a documented length": (
+        "AWS::EKS::Addon ConfigurationValues",
+        "AWS::Scheduler::Schedule Target.Input",
+    ),
     "a runbook's texts: AWS documents no limit but 64 KB for the whole document": ("AWS::SSM::Document Content.*",),
     "a label, a prefix and a dashboard's JSON, for which AWS documents no limit": (
         "AWS::CloudWatch::Dashboard DashboardBody",
