@@ -65,12 +65,13 @@ def public_image(
         orchestrator: The engine that launches the nodes. Default: - none.
     """
     if orchestrator is OrchestratorKind.SLURM:
-        return None if info.has_neuron_devices else pcs_image(info.architectures[-1])
+        is_in_image = not info.has_neuron_devices and _has_open_driver(info)
+        return pcs_image(info.architectures[-1]) if is_in_image else None
     if orchestrator is OrchestratorKind.BATCH and (info.has_neuron_devices or info.architectures[-1] != "x86_64"):
         return None
     if info.has_neuron_devices:
         return _neuron_image(info)
-    open_driver = all(gpu.name not in _GPUS_WITHOUT_OPEN_DRIVER and gpu.fraction == 1 for gpu in info.accelerators)
+    open_driver = _has_open_driver(info)
     if info.has_nvidia_gpus and open_driver and orchestrator is OrchestratorKind.BATCH:
         return PublicImage(parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", has_lustre_client=False)
     if info.has_nvidia_gpus and open_driver:
@@ -79,6 +80,10 @@ def public_image(
             root_device_name="/dev/xvda",
         )
     return None
+
+
+def _has_open_driver(info: InstanceTypeInfo) -> bool:
+    return all(gpu.name not in _GPUS_WITHOUT_OPEN_DRIVER and gpu.fraction == 1 for gpu in info.accelerators)
 
 
 def _neuron_image(info: InstanceTypeInfo) -> PublicImage | None:

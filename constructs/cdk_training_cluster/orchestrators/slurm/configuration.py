@@ -150,7 +150,7 @@ def _with_own(settings: Mapping[str, str], own: Mapping[str, str]) -> Mapping[st
     return {**settings, **own, **joined}
 
 
-_LISTS: Final = ("PreemptParameters", "PrologFlags", "SchedulerParameters")
+_LISTS: Final = ("Features", "PreemptParameters", "PrologFlags", "SchedulerParameters")
 
 
 def _joined(ours: str, own: str) -> str:
@@ -167,13 +167,12 @@ def _node_group(slurm: SlurmSettings, nodes: NodeGroupContext) -> NodeGroupConfi
         # A job of one gang stays in one placement group with --constraint=<node group>.
         "Features": ",".join([group.name, *types]),
         "Weight": str(_weight(nodes)),
-        **said.custom_settings,
     }
     idle = said.scale_down_idle_time
     return NodeGroupConfiguration(
         name=group.name,
         fixed=is_fixed(slurm, nodes),
-        settings=settings,
+        settings=_with_own(settings, said.custom_settings),
         gres=gres,
         scale_down_idle_seconds=None if idle is None else _seconds(idle),
     )

@@ -129,7 +129,8 @@ def _mig_sockets(of: SlurmContext) -> Iterator[Found]:
             yield (
                 ("node_groups", place, "gpu_sharing"),
                 f"node group {group.name!r}: GPUs in MIG mode need the number of sockets with Slurm 25.11, or the "
-                "nodes drain as INVALID_REG: use version 26.05, or give Sockets in custom_settings of its SlurmNodes",
+                "nodes drain as INVALID_REG: use version 26.05, or give Sockets in custom_settings of this group, in "
+                "node_groups of the settings of Slurm",
             )
 
 

@@ -82,9 +82,12 @@ def test_slurm_gives_out_first_what_is_paid_for_and_what_is_cheap() -> None:
 
 
 def test_what_a_user_says_of_nodes_goes_before_the_librarys() -> None:
-    nodes = SlurmNodes(fixed=True, scale_down_idle_time=Duration.minutes(30), custom_settings={"Weight": "7"})
+    nodes = SlurmNodes(
+        fixed=True, scale_down_idle_time=Duration.minutes(30), custom_settings={"Weight": "7", "Features": "fast"}
+    )
     [group] = configuration(slurm=SlurmSettings(node_groups={"workers": nodes})).node_groups
     assert (group.fixed, group.scale_down_idle_seconds, group.settings["Weight"]) == (True, 1800, "7")
+    assert group.settings["Features"] == "workers,p5.48xlarge,fast"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,9 @@ def test_jobs_ask_for_the_accelerators_that_the_catalog_counts(
         (SlurmSettings, "PreemptMod", "PreemptMod: nearest are PreemptMode, "),
         (SlurmSettings, "Weight", "Weight: it is a setting of a node group"),
         (SlurmSettings, "PreemptMode", "PreemptMode: use preemption of a queue"),
+        (SlurmSettings, "JobRequeue", "JobRequeue: with another value no job of a lost node runs again"),
+        (SlurmSettings, "RequeueExit", "RequeueExit: use requeue_exit_codes"),
+        (SlurmSettings, "HealthCheckInterval", "health_check_minutes in a cluster file"),
         (SlurmNodes, "Gres", "Gres: it follows from the instance types and gpu_sharing of the node group"),
         (SlurmNodes, "AuthInfo", "got AuthInfo: AWS PCS sets it itself, or Slurm has none of that name"),
     ],

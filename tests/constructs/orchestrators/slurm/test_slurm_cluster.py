@@ -195,6 +195,11 @@ def test_queues_and_the_smallest_controller_with_room(template: Template) -> Non
             {},
             "AWS publishes no Deep Learning image for trn2.48xlarge",
         ),
+        (
+            [NodeGroup("older", instance_types=["p3.16xlarge"], count=1, efa=False)],
+            {},
+            "AWS publishes no Deep Learning image for p3.16xlarge",
+        ),
     ],
 )
 def test_what_aws_pcs_cannot_have_is_refused(
