@@ -108,7 +108,7 @@ PLATFORMS = (
     "Server Enterprise, RHEL with SQL Server Standard, RHEL with SQL Server Web, Red Hat Enterprise Linux, SUSE "
     "Linux or Ubuntu Pro, since nodes run Linux"
 )
-CALLS_WITH_SETTINGS = "reservation, from_reservation, capacity_block, prioritized"
+CALLS_WITH_SETTINGS = "reservation, from_reservation, capacity_block, training_plan, prioritized"
 CHOICES = f"must be on_demand, spot, spot_fleet or, with settings, {CALLS_WITH_SETTINGS}"
 ENDS = (
     "must be until_cancelled or a time with its offset from UTC, such as 2026-12-24T18:00:00Z or "
