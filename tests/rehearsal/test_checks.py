@@ -293,9 +293,9 @@ def test_only_guardrails_that_there_are_have_a_part_of_the_rehearsal_for_them() 
 
 
 def test_the_size_of_a_warm_pool_is_compared() -> None:
-    deployment = _deployment("base-pod")
+    deployment = _deployment("p5-reservation")
     pool = Resource(
-        "base-pod-cluster",
+        "p5-reservation-cluster",
         "AWS::AutoScaling::WarmPool",
         next(one.id for one in deployment.resources if one.type == "AWS::AutoScaling::AutoScalingGroup"),
         {"MaxGroupPreparedCapacity": 2},

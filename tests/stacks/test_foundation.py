@@ -24,7 +24,7 @@ def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: st
     foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
     ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
     assert _exports(foundation) == alone
-    assert len(alone) == 4 + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
+    assert len(alone) == 5 + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
 
 
 def test_what_is_somebody_else_s_needs_no_export() -> None:

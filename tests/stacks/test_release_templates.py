@@ -12,9 +12,9 @@ from examples import swept, templates
 from release_templates import DATA, Resource, data_in, kept_clusters, replacements, upstream
 
 _CLUSTERS = kept_clusters()
-_BASE_POD = next(path for path in _CLUSTERS if path.name == "base-pod")
+_P4DE = next(path for path in _CLUSTERS if path.name == "p4de")
 
-_FOUNDATION, _CLUSTER = "base-pod-foundation", "base-pod-cluster"
+_FOUNDATION, _CLUSTER = "p4de-foundation", "p4de-cluster"
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -25,12 +25,12 @@ def test_a_deployed_cluster_keeps_what_holds_its_data(kept: Path, assembly_of: C
 
 
 def test_every_kind_of_data_is_among_the_kept_templates() -> None:
-    kept = templates(_BASE_POD)
+    kept = templates(_P4DE)
     assert {kept[data.stack]["Resources"][data.logical_id]["Type"] for data in data_in(kept)} == set(DATA)
 
 
 def test_what_is_in_another_stack_is_followed_through_its_export() -> None:
-    kept = templates(_BASE_POD)
+    kept = templates(_P4DE)
     found = upstream(kept, Resource(_CLUSTER, _only(kept[_CLUSTER], "AWS::AutoScaling::AutoScalingGroup")))
     assert Resource(_FOUNDATION, _only(kept[_FOUNDATION], "AWS::EC2::VPC")) in found
 
@@ -121,20 +121,20 @@ _FATAL: list[tuple[str, Change, str]] = [
     ("the file system has another logical id", _rename(_FILES), "(AWS::FSx::FileSystem) is gone; on it hangs"),
     (
         "the bucket is of another type",
-        _retype(_BUCKET, "AWS::S3Express::DirectoryBucket", words="base-pod-foundation/Datasets/"),
+        _retype(_BUCKET, "AWS::S3Express::DirectoryBucket", words="p4de-foundation/Datasets/"),
         "(AWS::S3::Bucket) is of the type AWS::S3Express::DirectoryBucket now",
     ),
     (
         "the stack has another name",
         lambda stacks: stacks.update(other=stacks.pop(_FOUNDATION)),
-        "base-pod-foundation: the stack is gone, and FileSystem",
+        "p4de-foundation: the stack is gone, and FileSystem",
     ),
 ]
 
 
 @pytest.mark.parametrize(("change", "text"), [row[1:] for row in _FATAL], ids=[row[0] for row in _FATAL])
 def test_a_change_that_replaces_data_is_told(change: Change, text: str) -> None:
-    kept = templates(_BASE_POD)
+    kept = templates(_P4DE)
     now = copy.deepcopy(kept)
     change(now)
     found = replacements(kept, now)
@@ -142,15 +142,15 @@ def test_a_change_that_replaces_data_is_told(change: Change, text: str) -> None:
 
 
 def test_a_sentence_tells_where_what_and_the_data_on_it() -> None:
-    kept = templates(_BASE_POD)
+    kept = templates(_P4DE)
     group = _only(kept[_FOUNDATION], _GROUP, "FSx for Lustre")
     files = _only(kept[_FOUNDATION], _FILES)
     now = copy.deepcopy(kept)
     _set(_GROUP, "GroupDescription", "Lustre", words="FSx for Lustre")(now)
     assert replacements(kept, now) == [
-        f"base-pod-foundation: {group} (AWS::EC2::SecurityGroup): create-only GroupDescription was "
+        f"p4de-foundation: {group} (AWS::EC2::SecurityGroup): create-only GroupDescription was "
         '"FSx for Lustre: the file system and its clients" and is "Lustre"; '
-        f"on it hangs {files} (AWS::FSx::FileSystem) of base-pod-foundation"
+        f"on it hangs {files} (AWS::FSx::FileSystem) of p4de-foundation"
     ]
 
 
@@ -178,7 +178,7 @@ _HARMLESS: list[tuple[str, Change]] = [
 
 @pytest.mark.parametrize("change", [row[1] for row in _HARMLESS], ids=[row[0] for row in _HARMLESS])
 def test_a_change_that_replaces_no_data_is_not_told(change: Change) -> None:
-    kept = templates(_BASE_POD)
+    kept = templates(_P4DE)
     now = copy.deepcopy(kept)
     change(now)
     assert replacements(kept, now) == []

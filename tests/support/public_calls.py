@@ -151,6 +151,11 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
         "eks": library.EksSettings(control_plane_zone="us-east-1a"),
     },
     "SystemNodes": lambda _: {},
+    "LoginNodes": lambda _: {},
+    "SlurmCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
+    "SlurmNodes": lambda _: {},
+    "SlurmQueue": lambda _: {"name": "train"},
+    "SlurmSettings": lambda _: {},
     "CheckpointStore": lambda _: {},
     "CheckpointWatch": lambda stack: {
         "cluster_name": "pod",

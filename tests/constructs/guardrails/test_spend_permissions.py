@@ -168,7 +168,9 @@ def test_nothing_else_can_be_reached(action: str, resource: str, context: dict[s
 
 def test_a_kind_of_charge_that_there_is_not_is_refused() -> None:
     stack = new_stack()
-    with pytest.raises(ValueError, match=r"^fixed takes the kinds on-demand, .*, guardrails, got disks$"):
+    with pytest.raises(
+        ValueError, match=r"^fixed takes the kinds on-demand, .*, guardrails, orchestrator, got disks$"
+    ):
         ClusterSpend(
             stack,
             "Spend",
