@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
 from local_aws_scene import Stacks
-from wrong_hyperpod import WRONG, Wrong, hyperpod_template, wrong_template
+from wrong_hyperpod import WRONG, Wrong, governed_template, hyperpod_template, wrong_template
 
 
 def _counts(sagemaker: Any) -> dict[str, int]:
@@ -55,6 +55,16 @@ def test_a_cluster_follows_its_sizes_and_a_deployment_that_changes_it_sets_them_
     stacks.update(stack, template)
     assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
     assert _counts(sagemaker) == {"controller": 1, "workers": 3}
+
+
+def test_the_policy_of_a_cluster_on_eks_follows_its_template(aws: LocalAws, stacks: Stacks) -> None:
+    stack = stacks.create(governed_template())
+    assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
+    stacks.update(stack, governed_template(weight=20))
+    assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
+    own = stacks.physical_ids(stack)["Policy"].rpartition("/")[2]
+    described = aws.client("sagemaker").describe_cluster_scheduler_config(ClusterSchedulerConfigId=own)
+    assert described["SchedulerConfig"]["PriorityClasses"] == [{"Name": "training", "Weight": 20}]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)

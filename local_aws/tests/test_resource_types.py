@@ -16,6 +16,7 @@ from local_aws_scene import NETWORK, NODES, ROLE, Stacks, Template, imported
 from pcs_scene import pcs_cluster
 from spot_scene import spot_fleet
 from warm_scene import warm_nodes
+from wrong_hyperpod import governed_template
 
 CODE = {"Code": {"ZipFile": "def handler(event, context): pass"}, "Handler": "index.handler", "Runtime": "python3.13"}
 LAYER = "arn:aws:lambda:us-east-1:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-x86_64:27"
@@ -417,6 +418,7 @@ def test_no_type_is_carried_out_that_no_test_deploys() -> None:
         batch_template(),
         eks_template(),
         pcs_cluster(),
+        governed_template(),
         _everything("first", 1),
     )
     deployed = {resource["Type"] for template in templates for resource in template["Resources"].values()}

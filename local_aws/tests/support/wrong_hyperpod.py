@@ -96,6 +96,25 @@ _CONTROLLER = {"NodeType": "Controller"}
 _LOGIN = {"NodeType": "Login"}
 _SCRIPT = {"SourceS3Uri": "s3://scripts/hyperpod/", "OnCreate": "set_up.sh"}
 
+
+def governed_template(weight: int = 10) -> Template:
+    """Return a template with a legal HyperPod cluster on EKS and the policy of its task governance.
+
+    Args:
+        weight: The weight of its one class of priority. Default: - 10.
+    """
+    template = hyperpod_template()
+    cluster = template["Resources"]["HyperPod"]["Properties"]
+    _on_eks(SlurmConfig=None, LifeCycleConfig=_SCRIPT)(cluster)
+    policy = {
+        "Name": "llama",
+        "ClusterArn": {"Ref": "HyperPod"},
+        "SchedulerConfig": {"PriorityClasses": [{"Name": "training", "Weight": weight}], "FairShare": "Enabled"},
+    }
+    template["Resources"]["Policy"] = {"Type": "AWS::SageMaker::ClusterSchedulerConfig", "Properties": policy}
+    return template
+
+
 WRONG = (
     Wrong(
         "no controller",
