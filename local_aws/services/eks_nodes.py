@@ -169,7 +169,7 @@ def _make_group(described: Mapping[str, Any], launch: Mapping[str, Any], account
     group.eks_template = template.id
     try:
         check_group(group)
-    except Exception:
+    except Exception:  # whatever refuses the group, it must not stay; the refusal goes on
         del backend.autoscaling_groups[name]
         raise
     resize(described, account, region)

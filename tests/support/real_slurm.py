@@ -356,7 +356,8 @@ def real_slurm(directory: Path, configuration: SlurmConfiguration, nodes: Cluste
     root = BUILT / "root"
     if not root.is_dir():
         missing = BUILT / "missing"
-        pytest.skip(missing.read_text().strip() if missing.exists() else "`make test-slurm` unpacks Debian's Slurm")
+        reason = missing.read_text().strip() if missing.exists() else "`make test-slurm` unpacks Debian's Slurm"
+        pytest.skip(reason)  # without apt, root or namespaces
     spaces = ["--net", "--uts", "--pid", "--mount", "--fork", "--kill-child"]
     boot = ["bash", str(_MACHINE), "boot", str(root), str(directory)]
     with (

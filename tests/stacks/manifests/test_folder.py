@@ -84,7 +84,7 @@ def test_a_record_that_is_not_ours_removes_nothing(text: str, tmp_path: Path) ->
         _write(FOLDERS["workers"], tmp_path)
 
 
-@pytest.mark.skipif(
+@pytest.mark.skipif(  # kubectl is no Python package, and not on every machine
     shutil.which("kubectl") is None, reason="kubectl is not on this machine: nothing builds the folder"
 )
 @every_folder
