@@ -32,7 +32,7 @@ class BatchRun:
 
     @staticmethod
     def by(aws: LocalAws, power: DeployedFunction) -> "BatchRun":
-        """Return a run whose commands the deployed power function carries out.
+        """Return a run which sends its commands to the deployed power function.
 
         Args:
             aws: The local AWS.

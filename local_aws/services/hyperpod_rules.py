@@ -42,7 +42,7 @@ def check(account: str, given: Mapping[str, Any]) -> None:
 
 
 def check_update(before: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
-    """Refuse an update that SageMaker would not carry out.
+    """Refuse an update that SageMaker refuses.
 
     Args:
         before: The instance groups that there are, by name.

@@ -1,4 +1,4 @@
-"""The queues of Slurm: which there are, whose nodes each uses, and what it is told."""
+"""The queues of Slurm: which there are, whose nodes each uses, and how it is configured."""
 
 from rehearsal.checks.check import Check, Deployment, Facts
 from rehearsal.templates import of_type

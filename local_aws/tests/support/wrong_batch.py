@@ -15,7 +15,7 @@ class Wrong:
     Attributes:
         name: What is wrong.
         change: Makes the legal template wrong.
-        refusal: What Batch says. Empty: it takes it, and does what nobody wants.
+        refusal: What Batch says. Empty: it takes the template, and jobs then wait or nodes are billed.
         rule: The rule by which a synth refuses it.
     """
 

@@ -175,7 +175,7 @@ def test_every_node_finds_the_main_one(tmp_path: Path, index: int) -> None:
     torchrun.chmod(0o755)
     (tmp_path / "hostname").write_text("#!/bin/bash\necho 10.0.0.7 10.0.0.8\n")
     (tmp_path / "hostname").chmod(0o755)
-    # The main node is told no address of its own.
+    # The main node gets no address of its own from Batch.
     main = {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7"} if index else {}
     ran = subprocess.run(
         torchrun_command("/fsx/train.py", ["--lr", "1e-4"], "8"),

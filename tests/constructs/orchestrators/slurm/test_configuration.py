@@ -1,4 +1,4 @@
-"""What PCS is told of Slurm for given settings."""
+"""The Slurm settings that PCS gets for given settings."""
 
 from collections.abc import Mapping
 

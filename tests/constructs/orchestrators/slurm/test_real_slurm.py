@@ -45,7 +45,7 @@ _SCRIPTS = job_scripts(
     _SLURM, [(each.group, each.infos[0]) for each in _NODES.nodes], mount_point="/fsx", datasets=["/fsx/data"]
 )
 _TRAINS = _SCRIPTS["workers/torchrun.sbatch"]
-# In place of PyTorch: it trains until its checkpoint says that it is done, and saves when it is told to.
+# In place of PyTorch: it trains until its checkpoint says that it is done, and saves at the signal.
 _TORCHRUN = """
 if [[ $SLURM_NODEID == 0 ]]; then echo "$*" >/srv/torchrun-$SLURM_JOB_ID; fi
 if [[ -e $CHECKPOINT_DIR/$RUN_NAME ]]; then echo "goes on at $(<"$CHECKPOINT_DIR/$RUN_NAME")"; exit 0; fi
