@@ -89,7 +89,7 @@ def test_a_diagram_shows_the_engine_and_what_launches_nodes(files: Mapping[str, 
     (jobs,) = [each for each in boxes if each.title == "Jobs"]
     (engine,) = jobs.inner
     assert engine.title == OrchestratorKind.SLURM.value
-    assert "queue main: workers" in engine.lines
+    assert "queue workers: workers" in engine.lines
     assert "Run by: AWS PCS" in [*_lines(boxes[0])]
 
 

@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,6 +137,28 @@ class RealSlurm:
             node: Its name.
         """
         self.run("/srv/machine.sh", "down", node)
+
+    def stop_group(self, group: str) -> None:
+        """Stop a node group that always runs: its nodes end, and Slurm has none of them.
+
+        Args:
+            group: Its name.
+        """
+        for node in self.nodes_of(group):
+            self.kill(node)
+        self._write_configuration(stopped=[group])
+        self.run("scontrol", "reconfigure")
+
+    def start_group(self, group: str) -> None:
+        """Start a node group that was stopped.
+
+        Args:
+            group: Its name.
+        """
+        self._write_configuration()
+        self.run("scontrol", "reconfigure")
+        for node in self.nodes_of(group):
+            self.boot(node)
 
     def folder(self, node: str) -> Path:
         """Return where a node's `dev`, `run`, `sys` and `opt` lie.
@@ -325,8 +347,8 @@ class RealSlurm:
         (folder / "run/file-system").write_text("lustre\n")
         (folder / "install.sh").write_text(install)
 
-    def _write_configuration(self) -> None:
-        for name, text in slurm_files(self.configuration, self._counts).items():
+    def _write_configuration(self, stopped: Collection[str] = ()) -> None:
+        for name, text in slurm_files(self.configuration, self._counts, stopped=stopped).items():
             (self.root / "etc/slurm" / name).write_text(text)
 
 

@@ -1,6 +1,6 @@
 """What AWS PCS would write of a configuration that a cluster's construct emits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cdk_training_cluster.orchestrators.slurm.configuration import SlurmConfiguration
 
@@ -45,13 +45,17 @@ _LOOPS = "sched_interval=2,bf_interval=2"
 """What alone differs from the construct's settings: how often Slurm looks, which is each minute or half a minute."""
 
 
-def slurm_files(configuration: SlurmConfiguration, counts: Mapping[str, int]) -> dict[str, str]:
+def slurm_files(
+    configuration: SlurmConfiguration, counts: Mapping[str, int], *, stopped: Collection[str] = ()
+) -> dict[str, str]:
     """Return what AWS PCS would write of a configuration, by the file's name.
 
     Args:
         configuration: What the construct emits.
         counts: How many nodes each group has.
+        stopped: The groups that may have none: AWS PCS takes their nodes out of Slurm.
     """
+    there = [group for group in configuration.node_groups if group.name not in stopped]
     named = {group.name: f"{group.name}-[1-{counts[group.name]}]" for group in configuration.node_groups}
     kinds = {name.partition(":")[0] for group in configuration.node_groups for name in group.gres.resources}
     loops = {"SchedulerParameters": f"{configuration.settings['SchedulerParameters']},{_LOOPS}"}
@@ -62,20 +66,21 @@ def slurm_files(configuration: SlurmConfiguration, counts: Mapping[str, int]) ->
         own = {} if "Gres" in group.settings or not group.gres.text else {"Gres": group.gres.text}
         state = "UNKNOWN" if group.fixed else "CLOUD"
         settings = " ".join(_settings({**group.settings, **own}))
-        lines.append(
-            f"NodeName={named[group.name]} NodeHostname=controller NodeAddr=10.99.0.1 "
-            f"Port=[{port}-{port + count - 1}] CPUs=96 RealMemory=1000 State={state} {settings}"
-        )
+        if group in there:
+            lines.append(
+                f"NodeName={named[group.name]} NodeHostname=controller NodeAddr=10.99.0.1 "
+                f"Port=[{port}-{port + count - 1}] CPUs=96 RealMemory=1000 State={state} {settings}"
+            )
         port += count
-    fixed = [named[group.name] for group in configuration.node_groups if group.fixed]
+    fixed = [named[group.name] for group in there if group.fixed]
     if fixed:
         lines.append(f"SuspendExcNodes={','.join(fixed)}")
     for queue in configuration.queues:
-        nodes = ",".join(named[name] for name in queue.node_groups)
-        lines.append(f"PartitionName={queue.name} Nodes={nodes} {' '.join(_settings(queue.settings))}")
+        nodes = ",".join(named[name] for name in queue.node_groups if name not in stopped)
+        lines.append(f'PartitionName={queue.name} Nodes="{nodes}" {" ".join(_settings(queue.settings))}')
     records = [
         " ".join([f"NodeName={named[group.name]}", *_settings(record)])
-        for group in configuration.node_groups
+        for group in there
         for record in group.gres.records
     ]
     return {

@@ -17,9 +17,6 @@ from cdk_training_cluster.orchestrators.slurm import paths
 from cdk_training_cluster.orchestrators.slurm.gres import NodeGres, node_gres
 from cdk_training_cluster.orchestrators.slurm.settings import Preemption, SlurmQueue, SlurmSettings
 
-MAIN_QUEUE: Final = "main"
-"""The queue of a cluster whose settings name none."""
-
 _PAID_WEIGHT, _SPOT_WEIGHT, _ON_DEMAND_WEIGHT = 1, 50, 100
 
 
@@ -86,7 +83,7 @@ def slurm_configuration(slurm: SlurmSettings, cluster: ClusterContext) -> SlurmC
         cluster: The node groups, with the facts about their types.
     """
     names = [group.name for group in cluster.groups]
-    queues = queues_of(slurm)
+    queues = queues_of(slurm, names)
     return SlurmConfiguration(
         version=slurm.version.value,
         settings=_cluster_settings(slurm, preempts=any(_is_preempted(queue) for queue in queues)),
@@ -104,13 +101,17 @@ def slurm_configuration(slurm: SlurmSettings, cluster: ClusterContext) -> SlurmC
     )
 
 
-def queues_of(slurm: SlurmSettings) -> Sequence[SlurmQueue]:
-    """Return the queues that were given, or the one queue of a cluster without.
+def queues_of(slurm: SlurmSettings, groups: Sequence[str]) -> Sequence[SlurmQueue]:
+    """Return the queues that were given, or else one for each node group, of its name.
+
+    A queue of one node group keeps its jobs while the group is stopped; in one of several they ask for the nodes of
+    a group with a constraint, which Slurm refuses then.
 
     Args:
         slurm: The settings of Slurm.
+        groups: The names of the node groups.
     """
-    return slurm.queues or [SlurmQueue(MAIN_QUEUE)]
+    return slurm.queues or [SlurmQueue(name, node_groups=[name]) for name in groups]
 
 
 def _is_preempted(queue: SlurmQueue) -> bool:

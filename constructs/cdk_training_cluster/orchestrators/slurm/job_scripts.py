@@ -50,9 +50,9 @@ def job_scripts(
     return scripts
 
 
-def _queue_of(slurm: SlurmSettings, group: str, groups: Collection[str]) -> SlurmQueue:
+def _queue_of(slurm: SlurmSettings, group: str, groups: Sequence[str]) -> SlurmQueue:
     """Return the first queue of a node group alone, or else the first with it, which the rules see to."""
-    queues = [queue for queue in queues_of(slurm) if queue.node_groups is None or group in queue.node_groups]
+    queues = [queue for queue in queues_of(slurm, groups) if queue.node_groups is None or group in queue.node_groups]
     return next((queue for queue in queues if _is_of_one(queue, groups)), queues[0])
 
 

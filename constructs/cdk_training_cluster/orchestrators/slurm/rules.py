@@ -8,7 +8,6 @@ from typing import Final
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.rules.context import ClusterContext
-from cdk_training_cluster.orchestrators.slurm.configuration import queues_of
 from cdk_training_cluster.orchestrators.slurm.settings import (
     QUEUE_NAME,
     Preemption,
@@ -39,11 +38,6 @@ class SlurmContext:
 
     slurm: SlurmSettings
     cluster: ClusterContext
-
-    @property
-    def queues(self) -> Sequence[SlurmQueue]:
-        """The queues, the one of a cluster without among them."""
-        return queues_of(self.slurm)
 
     @property
     def names(self) -> Sequence[str]:
@@ -160,7 +154,7 @@ def _alike_types(of: SlurmContext) -> Iterator[Found]:
 
 @SLURM_RULES.rule("slurmQueueNames", _CREATE_QUEUE, "slurm", "queues")
 def _queue_names(of: SlurmContext) -> Iterator[Found]:
-    for name, count in Counter(queue.name for queue in of.queues).items():
+    for name, count in Counter(queue.name for queue in of.slurm.queues).items():
         if count > 1:
             yield f"queues must have a name of its own each, got {name!r} {count} times"
 
@@ -168,7 +162,7 @@ def _queue_names(of: SlurmContext) -> Iterator[Found]:
 @SLURM_RULES.rule("slurmQueueGroups", _CREATE_QUEUE)
 def _queue_groups(of: SlurmContext) -> Iterator[Found]:
     """Find queues of node groups that do not exist, and node groups without a queue: no job could reach them."""
-    for place, queue in enumerate(of.queues):
+    for place, queue in enumerate(of.slurm.queues):
         for name in of.groups_of(queue):
             if name not in of.names:
                 yield (
@@ -176,9 +170,9 @@ def _queue_groups(of: SlurmContext) -> Iterator[Found]:
                     f"node_groups of queue {queue.name!r} must name node groups of the cluster, which are "
                     f"{', '.join(of.names)}, got {name!r}",
                 )
-    reached = {name for queue in of.queues for name in of.groups_of(queue)}
+    reached = {name for queue in of.slurm.queues for name in of.groups_of(queue)}
     for place, name in enumerate(of.names):
-        if name not in reached:
+        if of.slurm.queues and name not in reached:
             yield (
                 ("node_groups", place, "name"),
                 f"node group {name!r} must be in a queue, or no job runs on it: add it to node_groups of a queue",
@@ -198,10 +192,10 @@ def _nodes_of(of: SlurmContext) -> Iterator[Found]:
 @SLURM_RULES.rule("slurmPreemption", _PREEMPTION)
 def _preemption(of: SlurmContext) -> Iterator[Found]:
     """Find queues whose jobs nothing could preempt."""
-    for place, queue in enumerate(of.queues):
+    for place, queue in enumerate(of.slurm.queues):
         groups = set(of.groups_of(queue))
         if queue.preemption is not Preemption.OFF and not any(
-            other.priority_tier > queue.priority_tier and groups & set(of.groups_of(other)) for other in of.queues
+            other.priority_tier > queue.priority_tier and groups & set(of.groups_of(other)) for other in of.slurm.queues
         ):
             yield (
                 ("slurm", "queues", place, "preemption"),

@@ -193,7 +193,7 @@ class SlurmSettings:
 
     Attributes:
         version: Slurm's version. Default: - 25.11.
-        queues: The queues; jobs that name none go to the first. Default: - one queue `main` of all node groups.
+        queues: The queues; jobs that name none go to the first. Default: - a queue for each node group, of its name.
         node_groups: More about node groups, by name. Default: - nothing.
         scale_down_idle_time: How long a node that Slurm launched waits for a job before it ends. Default: - 10
             minutes.

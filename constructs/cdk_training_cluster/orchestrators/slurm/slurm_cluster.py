@@ -47,7 +47,7 @@ class SlurmCluster(TrainingCluster):
         Args:
             scope: The parent construct.
             id: The construct's id.
-            slurm: How Slurm runs jobs. Default: - one queue of all node groups, with accounting.
+            slurm: How Slurm runs jobs. Default: - a queue for each node group, with accounting.
             **arguments: As `TrainingCluster` takes them.
 
         Raises:

@@ -128,7 +128,7 @@ class SlurmSettings(EngineSettings):
     """Slurm's version."""
 
     queues: tuple[SlurmQueueSettings, ...] = Field(default=(), examples=[[{"name": "train"}]])
-    """The queues; jobs that name none go to the first. Left out: one queue `main` of all node groups."""
+    """The queues; jobs that name none go to the first. Left out: a queue for each node group, of its name."""
 
     node_groups: dict[str, SlurmNodeSettings] = Field(default={}, examples=[{"workers": {"fixed": True}}])
     """More about node groups, by name."""

@@ -36,10 +36,11 @@ def configuration(*groups: NodeGroup, slurm: SlurmSettings | None = None) -> Slu
     return slurm_configuration(slurm or SlurmSettings(), ClusterContext.of(groups or [P5]))
 
 
-def test_a_cluster_without_settings_has_one_queue_of_all_its_node_groups() -> None:
+def test_a_cluster_without_settings_has_a_queue_for_each_node_group() -> None:
     made = configuration(P5, SPOT)
-    [queue] = made.queues
-    assert (queue.name, queue.node_groups) == ("main", ["workers", "extra"])
+    queue, other = made.queues
+    assert (queue.name, queue.node_groups) == ("workers", ["workers"])
+    assert (other.name, other.node_groups, other.settings["Default"]) == ("extra", ["extra"], "NO")
     assert queue.settings == {"Default": "YES", "PriorityTier": "1", "PreemptMode": "OFF"}
     assert made.settings == {
         "Prolog": "/opt/cdk-training-cluster/slurm/prolog.sh",

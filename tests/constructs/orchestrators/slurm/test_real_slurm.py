@@ -158,6 +158,24 @@ def test_a_training_whose_node_is_lost_goes_on_at_once_on_others(slurm: RealSlur
     slurm.mend(lost)
 
 
+def test_jobs_of_a_stopped_node_group_wait_and_run_after_its_start(slurm: RealSlurm) -> None:
+    """Its queue has no other group, as by default: Slurm neither refuses a job of it nor holds one."""
+    trains = slurm.submit("--nodes=2", script=_TRAINS)
+    slurm.wait_for("both nodes train", lambda: slurm.output(trains).count("trains") == 2)
+    waits = slurm.submit("--nodes=4", "--exclusive", script="echo ran")
+    slurm.stop_group("workers")
+    new = slurm.submit("--nodes=2", script=_TRAINS)
+    for job in (trains, new):
+        (slurm.root / f"srv/checkpoints/train-{job}").write_text("500")
+    for job in (trains, waits, new):
+        assert slurm.wait_for_job(job, "PENDING")["Reason"] != "BadConstraints"
+    with slurm.timed("a node group is stopped and started: its jobs have run"):
+        slurm.start_group("workers")
+        for job in (trains, waits, new):
+            slurm.wait_for_job(job, "COMPLETED")
+    assert _said(slurm, trains)[-2:] == ["goes on at 500"] * 2
+
+
 def test_an_xid_of_a_gpu_takes_its_node_out(slurm: RealSlurm) -> None:
     with slurm.timed("an Xid is written: its node is drained"):
         slurm.ask_to_drain("workers-2", "Xid 79: GPU 3 has fallen off the bus")
