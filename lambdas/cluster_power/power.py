@@ -224,8 +224,8 @@ class Power:
             return Reservations(unread=every)
 
     def _with_activities(self, group: Group) -> Group:
-        """Read the scaling activities of a group that lacks nodes, which say why."""
-        if not group.count_missing(group.goal) or group.deleting:
+        """Read the scaling activities of a group that lacks nodes, or may, which say why."""
+        if not group.may_launch(group.goal) or group.deleting:
             return group
         try:
             return replace(group, activities=self._owners.of(group).read_activities(group, group.record.since))

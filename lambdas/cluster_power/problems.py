@@ -69,6 +69,8 @@ def find_problem(
 ) -> Finding:
     """Say why a group has fewer nodes in service than it should.
 
+    Of a group that a scheduler sizes it is not known how many that are: the launches that fail say that jobs need more.
+
     Args:
         group: The group.
         goal: How many nodes it should have.
@@ -77,10 +79,11 @@ def find_problem(
         now: The time.
         region: The cluster's region, for commands.
     """
-    if not group.count_missing(goal):
+    if not group.may_launch(goal):
         return Finding(outlook=Outlook.COMPLETE)
+    most = f"up to {goal}" if group.engine_sized else str(goal)
     where = f" in {', '.join(group.zones)}" if group.zones else ""
-    running = f"{group.node_group}: {group.in_service} of {goal} nodes are running{where}"
+    running = f"{group.node_group}: {group.in_service} of {most} nodes are running{where}"
     if group.launching_suspended is not None:
         return _problem(ProblemKind.SUSPENDED, f"{running}: {_suspended(group, region, resumed=sized_by_us)}")
     if group.activities is None:
@@ -100,8 +103,8 @@ def find_problem(
         return _problem(
             rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner, retried=sized_by_us)}"
         )
-    if not slow:
-        return Finding(outlook=Outlook.PENDING)
+    if group.engine_sized or not slow:
+        return Finding(outlook=Outlook.COMPLETE if group.engine_sized else Outlook.PENDING)
     minutes, owner = round(grace.total_seconds() / 60), group.owner
     return _problem(
         ProblemKind.SLOW,

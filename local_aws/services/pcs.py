@@ -49,6 +49,7 @@ class ComputeNodeGroup:
         scaling = self.described["scalingConfiguration"]
         least, most = scaling["minInstanceCount"], scaling["maxInstanceCount"]
         size = min(max(least, self.wanted), most)
+        self.described["errorInfo"] = []
         if len(self.instances) < size:
             self._launch(size - len(self.instances))
         elif len(self.instances) > size:

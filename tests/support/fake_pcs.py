@@ -1,6 +1,6 @@
 """AWS PCS in memory: compute node groups that launch as many nodes as they were told to, or as jobs need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fake_service import ACCOUNT, REGION, FakeService, refusal
@@ -15,6 +15,7 @@ class FakeComputeNodeGroup:
         needed: How many nodes jobs need.
         capacity: How many nodes EC2 has for it.
         engine_sized: Whether Slurm sizes it.
+        errors: What PCS shows as `errorInfo`.
     """
 
     id: str
@@ -27,6 +28,7 @@ class FakeComputeNodeGroup:
     most: int = 0
     status: str = "ACTIVE"
     alive: int = 0
+    errors: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.most = self.count
@@ -83,6 +85,7 @@ class FakePcs(FakeService):
             "computeNodeGroup": {
                 **{"name": group.id, "id": group.id, "arn": group.arn, "clusterId": "pcs_1", "status": group.status},
                 **{"scalingConfiguration": scaling, "instanceConfigs": [{"instanceType": "p5.48xlarge"}]},
+                "errorInfo": group.errors,
             }
         }
 

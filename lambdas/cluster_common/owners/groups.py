@@ -117,6 +117,10 @@ class OwnedGroup:
         """Return how many nodes are not in service of those that it should have. A scheduler may have fewer."""
         return 0 if self.engine_sized else max(0, goal - self.in_service)
 
+    def may_launch(self, goal: int) -> bool:
+        """Say whether fewer nodes are in service than it may have, so that its owner may fail to launch some."""
+        return self.in_service < goal
+
     @property
     def counted(self) -> int:
         """How many of its nodes its desired capacity counts: those in service, and those on their way there."""

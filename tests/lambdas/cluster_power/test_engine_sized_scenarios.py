@@ -31,6 +31,21 @@ def test_nodes_that_no_job_needs_are_not_missing() -> None:
     assert "pcs:UpdateComputeNodeGroup" not in {call.action for call in scene.calls}
 
 
+def test_nodes_that_jobs_need_and_ec2_does_not_have_are_reported_in_awss_words() -> None:
+    scene, group = slurm(needed=3, capacity=1)
+    words = "We currently do not have sufficient p5.48xlarge capacity"
+    group.errors = [{"code": "InsufficientInstanceCapacity", "message": words}]
+    [told] = scene.minute(2).values()
+    assert (told["decision"], told["missing"]) == ("short", 0)
+    assert told["reason"].startswith("slurm: 1 of up to 4 nodes are running: EC2 has no more p5.48xlarge")
+    assert told["reason"].endswith(f"AWS says: InsufficientInstanceCapacity: {words}")
+    assert len(scene.subjects()) == 1
+
+    group.errors = []
+    [told] = scene.minute(2).values()
+    assert told["decision"] == "keep"
+
+
 def test_a_stop_sets_the_most_to_zero_and_a_start_gives_it_back() -> None:
     scene, group = slurm(needed=3)
     scene.minute(2)
