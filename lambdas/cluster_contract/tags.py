@@ -10,6 +10,10 @@ CLUSTER_TAG = "cdk-training-cluster:cluster"
 NODE_GROUP_TAG = "cdk-training-cluster:node-group"
 """On what belongs to one node group; the value is the group's name."""
 
+COUNT_TAG = "cdk-training-cluster:count"
+"""On a PCS compute node group: the count of its template. A deployment that changes the count changes the functions'
+settings later."""
+
 KEEP_TAG = "cdk-training-cluster:keep"
 """On an instance or its owner: it is not stopped for being idle."""
 

@@ -85,6 +85,9 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
         case _ if group.shows_old_size:
             when, shows = "less than a minute ago", f"its {group.owner.noun} may show an older desired capacity"
             outcome = Verdict.PENDING, f"{name} was sized {when}, and {shows}"
+        case _ if _awaits_settings(group, wanted):
+            why = "a deployment changes its count: the next run looks again"
+            outcome = Verdict.BLOCKED, f"{name} was given {_nodes(wanted)} and {why}"
         case _:
             outcome = _keep_size(group, wanted, window)
     decision = _decision(group, *outcome, wanted=wanted, window=window)
@@ -93,6 +96,12 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
     own = context.settings.groups[name]
     reserve = decide_listed if own.listed else decide_reservation
     return decide_resume(reserve(decision, own, context))
+
+
+def _awaits_settings(group: Group, wanted: int) -> bool:
+    """Say whether a deployment has changed the count of a group, and not yet the function's settings."""
+    to = group.reset_to
+    return to is not None and (wanted > group.maximum or to > group.maximum == wanted)
 
 
 def _window(group: Group, context: Context) -> Window | None:

@@ -69,7 +69,8 @@ def find_problem(
 ) -> Finding:
     """Say why a group has fewer nodes in service than it should.
 
-    Of a group that a scheduler sizes it is not known how many that are: the launches that fail say that jobs need more.
+    Of a group that a scheduler sizes it is not known how many that are: only a launch that fails says that jobs need
+    more.
 
     Args:
         group: The group.

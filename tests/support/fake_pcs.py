@@ -31,7 +31,7 @@ class FakeComputeNodeGroup:
     errors: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.most = self.count
+        self.deploy(self.count)
 
     @property
     def name(self) -> str:
@@ -57,6 +57,7 @@ class FakeComputeNodeGroup:
         """Do what CloudFormation does with any change of the group: send what the template says."""
         self.count = self.most = count
         self.least = 0
+        self.tags["cdk-training-cluster:count"] = str(count)
 
     def settle(self) -> None:
         """Do what PCS does in a minute: end an update, then launch and terminate."""

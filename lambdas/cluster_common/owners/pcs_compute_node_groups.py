@@ -12,6 +12,7 @@ from cluster_common.owners.kinds import PCS_COMPUTE_NODE_GROUP
 from cluster_common.owners.named_owners import Named, NamedOwners
 from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_contract.owners import OwnerSettings
+from cluster_contract.tags import COUNT_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -95,7 +96,10 @@ class PcsComputeNodeGroups(NamedOwners):
         nodes = read_ec2_nodes(self._ec2, {"aws:pcs:compute-node-group-id": raw["id"]})
         count = self._counts.get(name, most)
         # CloudFormation writes the template's sizes with any change of the group: the minimum 0 and the whole count.
-        is_reset = most == count if owner.engine_sized else least != most
+        # Until a deployment has changed the settings too, they have the count before.
+        tag = tags.get(COUNT_TAG, "")
+        written = int(tag) if tag.isdecimal() else count
+        is_reset = most == written if owner.engine_sized else least != most
         in_service, others = states(nodes)
         return OwnedGroup(
             name=owner.id,
@@ -104,7 +108,7 @@ class PcsComputeNodeGroups(NamedOwners):
             desired=most if owner.engine_sized else least,
             minimum=0,
             # PCS has no other maximum than the one that is set: the cluster's file has.
-            maximum=count,
+            maximum=min(count, written),
             in_service=in_service,
             out_of_service=others,
             instance_types=tuple(one["instanceType"] for one in raw.get("instanceConfigs", [])),

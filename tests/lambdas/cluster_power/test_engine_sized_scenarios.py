@@ -89,6 +89,39 @@ def test_a_deployment_that_writes_the_templates_size_again_is_made_good_within_a
     assert (group.least, group.most, group.alive) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("engine_sized", [True, False])
+@pytest.mark.parametrize("count", [2, 6])
+def test_a_deployment_that_changes_the_count_of_a_stopped_group_lets_no_node_start(
+    count: int, engine_sized: bool
+) -> None:
+    """The function's settings have the new count later than the group."""
+    scene, group = slurm(needed=3, engine_sized=engine_sized)
+    scene.minute(2)
+    scene.order("stop")
+    scene.minute(2)
+    for settings in (4, count):
+        group.deploy(count)
+        scene.counts["slurm"] = settings
+        scene.order()
+        scene.minute()
+        assert (group.least, group.most, group.alive) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("engine_sized", "count"), [(True, 2), (True, 6), (False, 2)])
+def test_a_group_that_runs_waits_for_the_settings_of_a_deployment_that_changes_its_count(
+    engine_sized: bool, count: int
+) -> None:
+    scene, group = slurm(needed=3, engine_sized=engine_sized)
+    scene.minute(2)
+    group.deploy(count)
+    told = scene.order()["slurm"]
+    assert (group.least, group.most, told["decision"]) == (0, count, "blocked")
+
+    scene.counts["slurm"] = count
+    scene.minute(2)
+    assert (group.least, group.most) == (0 if engine_sized else count, count)
+
+
 def test_a_deployment_takes_no_node_of_a_fixed_group_for_long() -> None:
     scene, group = slurm(engine_sized=False)
     scene.minute(2)

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from aws_cdk import Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_pcs as pcs
 
@@ -34,6 +35,7 @@ from cdk_training_cluster.orchestrators.slurm.rules import SLURM_RULES, SlurmCon
 from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
+from cluster_contract.tags import COUNT_TAG
 
 if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
@@ -189,6 +191,7 @@ class SlurmOrchestrator(Orchestrator):
                 gres_custom_settings=None if made.gres.from_pcs else list(made.gres.records),
             ),
         )
+        Tags.of(owner).add(COUNT_TAG, str(group.count))
         self._groups[group.name] = owner
         settings = OwnerSettings(
             kind=OwnerKind.PCS_COMPUTE_NODE_GROUP,
