@@ -90,6 +90,8 @@ def _decide_group(group: Group, context: Context, twins: Collection[str]) -> Dec
             outcome = Verdict.BLOCKED, f"{name} was given {_nodes(wanted)} and {why}"
         case _:
             outcome = _keep_size(group, wanted, window)
+    if outcome[0] is Verdict.SIZE and (group.desired != wanted or group.is_loose) and group.owner.while_updated:
+        outcome = Verdict.SIZE, f"{outcome[1]}. {group.owner.while_updated}"
     decision = _decision(group, *outcome, wanted=wanted, window=window)
     if decision.verdict not in _UNEXPLAINED:
         decision = _explain(decision, context)

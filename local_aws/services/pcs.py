@@ -30,6 +30,9 @@ TARGET = "AWSParallelComputingService."
 GROUP_TAG = "aws:pcs:compute-node-group-id"
 _ROLES = {"pcs.amazonaws.com": "AWSServiceRoleForPCS"}
 _GONE = frozenset({"shutting-down", "terminated"})
+_REQUESTS_OF_AN_UPDATE = 2
+"""How long an update takes: the second request after it finds the group ACTIVE."""
+
 Body = Mapping[str, Any]
 
 
@@ -42,6 +45,13 @@ class ComputeNodeGroup:
     instances: list[Any] = field(default_factory=list)
     wanted: int = 0
     """How many nodes jobs need, beside the least."""
+    updating: int = 0
+    """For how many requests more it is being updated."""
+
+    def wait(self) -> None:
+        """Come nearer to the end of an update, with each request."""
+        self.updating = max(0, self.updating - 1)
+        self.described["status"] = "UPDATING" if self.updating else "ACTIVE"
 
     def look(self) -> None:
         """Notice what is gone, and launch or terminate until the group has its size or EC2 has no more to give."""
@@ -116,6 +126,7 @@ def answer(call: Call, region: str) -> Mapping[str, Any]:
     with _lock:
         for cluster in _clusters.get(region, {}).values():
             for group in cluster.groups.values():
+                group.wait()
                 group.look()
         return json.loads(json.dumps(action(call.parameters(), region), default=_time))  # type: ignore[no-any-return]
 
@@ -191,6 +202,11 @@ def _create_cluster(body: Body, region: str) -> Body:
 
 def _update_cluster(body: Body, region: str) -> Body:
     cluster = _cluster(body, region)
+    # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_clusters_update.html
+    for group in cluster.groups.values():
+        if group.updating:
+            name = group.described["name"]
+            raise Refusal("ConflictException", f"The compute node group {name} of the cluster is being updated")
     changed = {**cluster.described, **{key: body[key] for key in ("scheduler", "slurmConfiguration") if key in body}}
     pcs_rules.check_cluster(changed)
     cluster.described.update(changed)
@@ -256,7 +272,8 @@ def _update_group(body: Body, region: str) -> Body:
     group, cluster = _group(body, region), _cluster(body, region)
     changed = {**group.described, **{key: body[key] for key in _GROUP_KEYS if key in body}}
     _check_group(ComputeNodeGroup(region=region, described=changed), _without(cluster, group))
-    group.described.update(changed)
+    group.described.update(changed, status="UPDATING")
+    group.updating = _REQUESTS_OF_AN_UPDATE
     group.look()
     return {"computeNodeGroup": group.described}
 

@@ -1,6 +1,7 @@
 """AWS PCS: what it refuses, as synth does before it, and how compute node groups have nodes."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_training_cluster.orchestrators.slurm import template_rules
 from cdk_training_cluster.template_rules import broken_rules
@@ -45,6 +46,11 @@ def test_a_group_has_the_nodes_that_jobs_need_and_loses_them_with_its_size(stack
     assert running() == 3
     pcs.update_compute_node_group(**named, scalingConfiguration={"minInstanceCount": 0, "maxInstanceCount": 1})
     assert running() == 1
+    update = {"clusterIdentifier": cluster, "slurmConfiguration": {"scaleDownIdleTimeInSeconds": 900}}
+    with pytest.raises(ClientError, match="ConflictException"):
+        pcs.update_cluster(**update)
+    assert pcs.get_compute_node_group(**named)["computeNodeGroup"]["status"] == "ACTIVE"
+    pcs.update_cluster(**update)
     pcs.update_compute_node_group(**named, scalingConfiguration={"minInstanceCount": 2, "maxInstanceCount": 2})
     assert running() == 2
     assert [each["name"] for each in pcs.list_queues(clusterIdentifier=cluster)["queues"]] == ["main"]

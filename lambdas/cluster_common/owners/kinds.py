@@ -33,6 +33,7 @@ class OwnerTraits:
             with a slash between them, are the owner's name or id.
         emptied: What the size zero does to it and its nodes: the end of a sentence.
         size: What messages call the number that the functions set.
+        while_updated: What its service refuses while it is given a size. Empty: nothing.
         idle_remedy: Of one whose scheduler owns the size: what ends nodes that it keeps idle.
         keeps_jobs: Of one whose nodes run their jobs to the end whatever its size is: how an operator ends the jobs.
         is_on_ec2: Whether its nodes are instances of the account, which EC2 describes.
@@ -54,6 +55,7 @@ class OwnerTraits:
     instance_tags: tuple[str, ...]
     emptied: str
     size: str = "desired capacity"
+    while_updated: str = ""
     idle_remedy: str = ""
     keeps_jobs: str = ""
     is_on_ec2: bool = True
@@ -170,6 +172,8 @@ PCS_COMPUTE_NODE_GROUP = OwnerTraits(
     # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_compute-instances.html
     instance_tags=("aws:pcs:cluster-id", "aws:pcs:compute-node-group-id"),
     size="maximum instance count",
+    # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_clusters_update.html
+    while_updated="Until it is ACTIVE again, in minutes, AWS PCS refuses a deployment that changes the cluster",
     # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_cng_update.html
     emptied="gets the maximum instance count 0; AWS PCS terminates its nodes, and jobs that run on them fail and "
     f"return to their queues; data on the nodes' disks is lost; {_RELEASED}",

@@ -94,6 +94,15 @@ class _ComputeNodeGroup(_Pcs):
             request["slurmConfiguration"]["gresCustomSettings"] = [dict(each) for each in records]
         return request
 
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        """Send all properties, and wait until the group is ACTIVE."""
+        attributes = super().update(call, properties, before)
+        named = {**self._cluster(properties), "computeNodeGroupIdentifier": call.attributes["Id"]}
+        client = call.client("pcs")
+        while client.get_compute_node_group(**named)["computeNodeGroup"]["status"] == "UPDATING":
+            pass
+        return attributes
+
     def delete(self, call: Call) -> None:
         """Delete the group, and wait until its instances are terminated, so that what they ran in can be deleted."""
         super().delete(call)

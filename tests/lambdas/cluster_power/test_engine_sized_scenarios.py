@@ -130,7 +130,10 @@ def test_a_deployment_takes_no_node_of_a_fixed_group_for_long() -> None:
     group.deploy(4)
     told = scene.order()["slurm"]
     assert (group.least, group.most, told["decision"]) == (4, 4, "size")
-    assert told["reason"].endswith("a deployment set its maximum instance count to 0: it gets its size again")
+    assert told["reason"].endswith(
+        "a deployment set its maximum instance count to 0: it gets its size again. "
+        "Until it is ACTIVE again, in minutes, AWS PCS refuses a deployment that changes the cluster"
+    )
 
 
 def test_a_fixed_group_that_lacks_nodes_says_so() -> None:
