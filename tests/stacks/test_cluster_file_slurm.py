@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from aws_cdk import Duration
+from aws_cdk import App, Duration, Environment, Stack
 
 from cdk_training_cluster import (
     LoginNodes,
@@ -78,12 +78,21 @@ def test_everything_of_the_construct_can_be_written() -> None:
     )
 
 
+def test_the_image_of_login_nodes_is_pinned() -> None:
+    written = Written.model_validate({"login": {"image": "ami-0a1b2c3d4e5f67890"}})
+    image = written.to_slurm("us-east-1").login.machine_image
+    stack = Stack(App(), "Stack", env=Environment(region="us-east-1"))
+    assert image is not None
+    assert image.get_image(stack).image_id == "ami-0a1b2c3d4e5f67890"
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [
         ("{version: '24.11'}", 'slurm.version: must be 25.11 or 26.05, got "24.11"'),
         ("{queues: [{name: q}]}", "slurm.queues[0].name: must be 3 to 25 letters, digits and hyphens"),
         ("{custom_settings: {SlurmdTimeout: '60'}}", "must name settings that AWS PCS takes for the cluster"),
+        ("{login: {instance_type: p5.48xlarge}}", "instance_type of the login nodes must be without accelerators"),
         ("{queues: [{name: low, preemption: requeue}]}", "preemption of queue 'low' must be OFF"),
         ("{queues: [{name: one, node_groups: [others]}]}", "node groups of the cluster, which are"),
     ],

@@ -251,6 +251,9 @@ ReservationEnd = Annotated[
     ),
     AfterValidator(_is_a_time),
 ]
+LATEST = "latest"
+"""The word for AWS's newest image that fits."""
+
 Image = Annotated[
     str,
     Text(

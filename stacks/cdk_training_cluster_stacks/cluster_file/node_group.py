@@ -11,15 +11,11 @@ from cdk_training_cluster.nodes.node_group import ROOT_VOLUME_GIB
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
-from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Count, Flag
 from cdk_training_cluster_stacks.cluster_file.gpu_sharing import GpuSharingSettings
 from cdk_training_cluster_stacks.cluster_file.idle import NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
-
-LATEST = "latest"
-"""The word for AWS's newest image that fits."""
-
 
 _SCHEDULE = {"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}
 

@@ -30,7 +30,7 @@ from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSetti
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.model import BESIDE_EXISTING, DatasetSettings, FileSystemSettings
-from cdk_training_cluster_stacks.cluster_file.node_group import LATEST, NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorChoice, OrchestratorSettings
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
@@ -391,7 +391,7 @@ def _group(at: int, part: Part) -> _Group | None:
     if not known:
         return None
     # No other group of a file can have the name.
-    stand_ins = {"name": f"group-{at}", "count": 1, "image": LATEST}
+    stand_ins = {"name": f"group-{at}", "count": 1, "image": fields.LATEST}
     settings = NodeGroupSettings.model_validate({**stand_ins, **right, "instance_types": known})
     settings = settings.model_copy(update={"name": f"Group{at}"}) if "name" in wrong else settings
     if "count" in wrong:

@@ -12,7 +12,7 @@ from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.node_group import LATEST
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ _LEVELS: Final[Mapping[str, Collection[str]]] = {
 _OWN: Final[Mapping[str, str]] = {
     "Prolog": "the library's own verifies the node: add a step with scripts_after of the node group",
     "Epilog": "the library's own cleans the node up: add a step with TaskEpilog",
-    "HealthCheckProgram": "the library's own drains nodes whose accelerators failed",
+    "HealthCheckProgram": "the library's own drains a node where a file asks for it or devices are missing",
     "HealthCheckInterval": "use health_check_interval, health_check_minutes in a cluster file",
     "HealthCheckNodeState": "the library's own health check runs on nodes in every state",
     "JobRequeue": "with another value no job of a lost node runs again: give --no-requeue with a job that must not",
@@ -77,6 +77,9 @@ def settings_of(level: str) -> Callable[[str, object], Iterator[str]]:
                 shown(value)
             )
             return
+        # https://slurm.schedmd.com/slurm.conf.html#OPT_Weight
+        if not value.get("Weight", "0").isdecimal():
+            yield f"{setting} must give Weight as a whole number, such as '10', got {shown(value['Weight'])}"
         for name in value:
             problem = _problem_of(name, level)
             if problem:

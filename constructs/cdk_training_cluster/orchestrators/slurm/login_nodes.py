@@ -35,7 +35,7 @@ def make_login_group(
     Source: https://docs.aws.amazon.com/pcs/latest/userguide/working-with_login-nodes_compute-node-groups.html
     """
     scope = Construct(cluster, "Login")
-    info, image = _type_of(login), pcs_image("x86_64")
+    info, image = _type_of(login), pcs_image(login.architecture)
     bootstrap = NodeBootstrap(
         scope,
         "Bootstrap",
@@ -107,5 +107,5 @@ def _type_of(login: LoginNodes) -> InstanceTypeInfo:
     """Return what set-up needs to know of a type without accelerators, which the catalog does not have."""
     card = NetworkCard(index=0, maximum_interfaces=None, interface_types=("interface",), baseline_gbps=1)
     return InstanceTypeInfo(
-        name=login.instance_type, vcpus=1, memory_mib=1, architectures=("x86_64",), network_cards=(card,)
+        name=login.instance_type, vcpus=1, memory_mib=1, architectures=(login.architecture,), network_cards=(card,)
     )

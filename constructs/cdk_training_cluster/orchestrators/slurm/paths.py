@@ -12,4 +12,4 @@ EPILOG: Final = f"{FOLDER}/epilog.sh"
 """Runs as root on each node of a job after the job."""
 
 HEALTH_CHECK: Final = f"{FOLDER}/health-check.sh"
-"""Runs as root on every node, again and again: drains a node whose accelerators failed."""
+"""Runs as root on every node, again and again: drains a node where a file asks for it or devices are missing."""

@@ -90,6 +90,19 @@ def _room_to_grow(of: SlurmContext) -> Iterator[Found]:
         )
 
 
+@SLURM_RULES.rule(
+    "slurmLoginType", f"{_PCS}/userguide/working-with_login-nodes.html", "slurm", "login", "instance_type"
+)
+def _login_type(of: SlurmContext) -> Iterator[Found]:
+    """Find login nodes with accelerators, which no job could use."""
+    login = of.slurm.login
+    if login.count and login.has_accelerators:
+        yield (
+            f"instance_type of the login nodes must be without accelerators, since no job runs on them, got "
+            f"{login.instance_type}: use a type such as m7i.2xlarge"
+        )
+
+
 @SLURM_RULES.rule("slurmSpotPrice", _CREATE_GROUP)
 def _spot_price(of: SlurmContext) -> Iterator[Found]:
     for place, group in enumerate(of.cluster.groups):
@@ -195,7 +208,8 @@ def _preemption(of: SlurmContext) -> Iterator[Found]:
     for place, queue in enumerate(of.slurm.queues):
         groups = set(of.groups_of(queue))
         if queue.preemption is not Preemption.OFF and not any(
-            other.priority_tier > queue.priority_tier and groups & set(of.groups_of(other)) for other in of.slurm.queues
+            other.priority_tier > queue.priority_tier and groups & set(of.groups_of(other))
+            for other in of.slurm.queues
         ):
             yield (
                 ("slurm", "queues", place, "preemption"),

@@ -27,6 +27,11 @@ LOGIN_TYPE: Final = Form(
     pattern=re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+"), wanted="an EC2 type such as 'm7i.2xlarge'"
 )
 
+# The first letter after the generation is g with AWS Graviton; accelerators have families of their own.
+# https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+_GRAVITON: Final = re.compile(r"a1\.|[a-z]+\d+g[a-z]*\.")
+_ACCELERATED: Final = re.compile(r"(?:p|g|gr|trn|inf|dl|vt|f)\d")
+
 _YEAR = 365 * 24 * 60
 GRACE_TIME: Final = Minutes(minimum=0, maximum=24 * 60)
 MAX_TIME: Final = Minutes(minimum=1, maximum=_YEAR, step=1)
@@ -171,7 +176,7 @@ class LoginNodes:
         instance_type: Their EC2 type, without accelerators. Default: - `m7i.2xlarge`.
         count: How many there are; 0 for none, and jobs are submitted from nodes of your own. Default: - 1.
         machine_image: Their image, with the agent of AWS PCS and Slurm. Default: - AWS's newest PCS-ready DLAMI for
-            x86_64.
+            the architecture of the type.
         root_volume_gib: The size of the encrypted gp3 root volume, in GiB. Default: - 100.
 
     Raises:
@@ -185,6 +190,16 @@ class LoginNodes:
     machine_image: ec2.IMachineImage | None = None
     root_volume_gib: Annotated[int, LOGIN_ROOT_GIB] = 100
 
+    @property
+    def architecture(self) -> str:
+        """The architecture of their type: `arm64` of Graviton families, `x86_64` of all others."""
+        return "arm64" if _GRAVITON.match(self.instance_type) else "x86_64"
+
+    @property
+    def has_accelerators(self) -> bool:
+        """Whether their type is of a family with accelerators."""
+        return _ACCELERATED.match(self.instance_type) is not None
+
 
 @checked
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +212,8 @@ class SlurmSettings:
         node_groups: More about node groups, by name. Default: - nothing.
         scale_down_idle_time: How long a node that Slurm launched waits for a job before it ends. Default: - 10
             minutes.
-        health_check_interval: How often each node checks its accelerators. Default: - 1 minute.
+        health_check_interval: How often each node looks for files that drain it, and for Neuron and EFA devices.
+            Default: - 1 minute.
         requeue_exit_codes: Exit codes with which a job asks to run again. Default: - 99.
         accounting: Whether AWS PCS keeps the records of jobs, for `sacct` and `sacctmgr`; it bills that by the hour.
             Default: - yes.

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal, Unpack
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 from pydantic import Field
 
@@ -34,7 +35,7 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
 )
 from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
 from cdk_training_cluster_stacks.cluster_file import fields
-from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Flag, within
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
@@ -114,11 +115,25 @@ class LoginSettings(Settings):
     instance_type: Annotated[str, fields.text_of(LOGIN_TYPE)] = "m7i.2xlarge"
     """Their EC2 type, without accelerators."""
 
+    image: fields.Image = Field(default=LATEST, examples=["latest", "ami-0a1b2c3d4e5f67890"])
+    """An image's id, which pins it, or `latest` for AWS's newest PCS-ready Deep Learning image: then a deployment
+    after AWS publishes one replaces the login nodes, and what users run on them ends."""
+
     count: Annotated[int, within(LOGIN_COUNT)] = 1
     """How many there are; 0 for none."""
 
     root_volume_gib: Annotated[int, within(LOGIN_ROOT_GIB)] = 100
     """The size of the encrypted gp3 root volume in GiB."""
+
+    def to_image(self, region: str | None) -> ec2.IMachineImage | None:
+        """Return the image that is pinned.
+
+        Args:
+            region: The region that it is in.
+        """
+        if region is None or self.image == LATEST:
+            return None
+        return ec2.MachineImage.generic_linux({region: self.image})
 
 
 class SlurmSettings(EngineSettings):
@@ -137,7 +152,7 @@ class SlurmSettings(EngineSettings):
     """How long a node that Slurm launched waits for a job before it ends."""
 
     health_check_minutes: Annotated[float, within(HEALTH_CHECK)] = 1
-    """How often each node checks its accelerators: 1 to 60."""
+    """How often each node looks for files that drain it, and for Neuron and EFA devices: 1 to 60."""
 
     requeue_exit_codes: tuple[Annotated[int, within(EXIT_CODE)], ...] = (99,)
     """Exit codes with which a job asks to run again."""
@@ -158,8 +173,12 @@ class SlurmSettings(EngineSettings):
     custom_settings: _Own = Field(default={}, examples=[{"MinJobAge": "600"}])
     """More settings of the cluster, in Slurm's names."""
 
-    def to_slurm(self) -> Slurm:
-        """Return the settings as the construct takes them."""
+    def to_slurm(self, region: str | None = None) -> Slurm:
+        """Return the settings as the construct takes them.
+
+        Args:
+            region: The region that an image of the login nodes is in. None: for the rules, which need no image.
+        """
         return Slurm(
             version=SlurmVersion(self.version),
             queues=[each.to_queue() for each in self.queues],
@@ -173,6 +192,7 @@ class SlurmSettings(EngineSettings):
             login=LoginNodes(
                 instance_type=self.login.instance_type,
                 count=self.login.count,
+                machine_image=self.login.to_image(region),
                 root_volume_gib=self.login.root_volume_gib,
             ),
             custom_settings=self.custom_settings,
@@ -186,7 +206,7 @@ class SlurmSettings(EngineSettings):
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
     ) -> TrainingCluster:
         """Make the cluster."""
-        return SlurmCluster(scope, id, slurm=self.to_slurm(), **arguments)
+        return SlurmCluster(scope, id, slurm=self.to_slurm(Stack.of(scope).region), **arguments)
 
 
 def _minutes(given: float) -> Duration:

@@ -12,6 +12,7 @@ from cdk_training_cluster.orchestrators.slurm.configuration import SlurmConfigur
 from cdk_training_cluster.orchestrators.slurm.gres import node_gres
 from cdk_training_cluster.orchestrators.slurm.rules import SLURM_RULES, SlurmContext
 from cdk_training_cluster.orchestrators.slurm.settings import (
+    LoginNodes,
     Preemption,
     SlurmNodes,
     SlurmQueue,
@@ -140,6 +141,12 @@ def test_a_setting_that_pcs_does_not_take_is_refused_with_what_to_write(
         level(custom_settings={name: "1"})
 
 
+@pytest.mark.parametrize("weight", ["heavy", "-1", "1.5", ""])
+def test_a_weight_is_a_whole_number(weight: str) -> None:
+    with pytest.raises(ValueError, match=f"must give Weight as a whole number, such as '10', got '{weight}'"):
+        SlurmNodes(custom_settings={"Weight": weight})
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -150,6 +157,13 @@ def test_a_setting_that_pcs_does_not_take_is_refused_with_what_to_write(
         ({"queues": [HIGH, HIGH]}, "queues must have a name of its own each, got 'high' 2 times"),
         ({"queues": [SlurmQueue("one", node_groups=["others"])]}, "are workers, got 'others'"),
         ({"queues": [SlurmQueue("one", node_groups=["others"])]}, "node group 'workers' must be in a queue"),
+        *(
+            (
+                {"login": LoginNodes(instance_type=name)},
+                f"without accelerators, since no job runs on them, got {name}",
+            )
+            for name in ("p5.48xlarge", "g6.xlarge", "gr6.4xlarge", "trn1.2xlarge", "inf2.xlarge")
+        ),
         ({"node_groups": {"others": SlurmNodes()}}, "node groups of the cluster, which are workers, got 'others'"),
     ],
 )
@@ -184,6 +198,20 @@ def test_a_cluster_that_more_nodes_would_replace_is_warned_of(
     context = SlurmContext(slurm=SlurmSettings(size=size), cluster=ClusterContext.of([group]))
     found = [each.rule for each in broken(SLURM_RULES, context, level=Level.WARNING)]
     assert found == (["slurmRoomToGrow"] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [
+        *((name, "arm64") for name in ("a1.xlarge", "t4g.large", "c7gn.xlarge", "m8gd.xlarge", "im4gn.large")),
+        *(
+            (name, "x86_64")
+            for name in ("m7i.2xlarge", "m7i-flex.large", "c6a.large", "r5dn.large", "u7i-6tb.112xlarge")
+        ),
+    ],
+)
+def test_the_architecture_of_login_nodes_follows_from_their_type(name: str, architecture: str) -> None:
+    assert LoginNodes(instance_type=name).architecture == architecture
 
 
 def test_a_grace_time_without_preemption_is_refused() -> None:

@@ -209,6 +209,14 @@ def test_what_aws_pcs_cannot_have_is_refused(
         cluster(groups, **slurm)
 
 
+def test_login_nodes_on_graviton_have_an_image_of_their_architecture() -> None:
+    made = cluster([DIVIDED], version=SlurmVersion.V26_05, login=LoginNodes(instance_type="c7g.xlarge"))
+    parameters = Template.from_stack(made.pcs_cluster.stack).to_json()["Parameters"].values()
+    assert "/aws/service/pcs/ami/dlami-base-ubuntu2404/arm64/latest/ami-id" in {
+        each.get("Default") for each in parameters
+    }
+
+
 def test_partitions_of_gpus_run_on_26_05_and_login_nodes_may_be_left_out() -> None:
     made = cluster(
         [DIVIDED],
