@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
-from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster.nodes.images import pcs_image, public_image
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
 from cdk_training_cluster_stacks.key_policy import key_policy_texts
@@ -126,6 +126,10 @@ def _add_images(cluster: ClusterFile, aws: LocalAws) -> None:
             settings = group.capacity.settings
             if isinstance(settings, ReservationSettings | ExistingReservationSettings) and settings.instance_platform:
                 platforms.setdefault(group.image, settings.instance_platform)
+    slurm = cluster.orchestrator.slurm
+    if slurm is not None and slurm.login.image != LATEST:
+        architecture = slurm.to_slurm().login.architecture
+        pinned.setdefault(slurm.login.image, (architecture, pcs_image(architecture).root_device_name))
     for image_id, (architecture, root_device_name) in pinned.items():
         aws.add_image(
             image_id,
