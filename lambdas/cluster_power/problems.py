@@ -82,6 +82,9 @@ def find_problem(
     """
     if not group.may_launch(goal):
         return Finding(outlook=Outlook.COMPLETE)
+    if _preparing(group, now) >= goal - group.in_service:
+        return Finding(outlook=Outlook.PENDING)
+    grace = max(grace, group.owner.launch_time)
     most = f"up to {goal}" if group.engine_sized else str(goal)
     where = f" in {', '.join(group.zones)}" if group.zones else ""
     running = f"{group.node_group}: {group.in_service} of {most} nodes are running{where}"
@@ -222,6 +225,15 @@ def _stays(group: Group, region: str) -> Iterator[str]:
         number = sum(state.endswith(ending) for state in group.out_of_service)
         if number:
             yield sentence.format(nodes=_nodes(number))
+
+
+def _preparing(group: Group, now: datetime) -> int:
+    """Return how many nodes are on their way into service, and have not taken too long."""
+    longest = group.owner.preparing
+    return sum(
+        node.launched is not None and now - node.launched < longest.get(node.state, timedelta(0))
+        for node in group.nodes.values()
+    )
 
 
 def _launches(group: Group) -> list[Activity]:

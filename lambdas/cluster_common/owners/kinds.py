@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from cluster_contract.owners import OwnerKind
@@ -36,6 +36,9 @@ class OwnerTraits:
         while_updated: What its service refuses while it is given a size. Empty: nothing.
         idle_remedy: Of one whose scheduler owns the size: what ends nodes that it keeps idle.
         keeps_jobs: Of one whose nodes run their jobs to the end whatever its size is: how an operator ends the jobs.
+        launch_time: How long its nodes may take to launch, where that is longer than the cluster's setting allows.
+        preparing: The states of nodes that are on their way into service by themselves, and how long after its launch
+            a node may have one.
         is_on_ec2: Whether its nodes are instances of the account, which EC2 describes.
         tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
             Default: - `aws ec2 create-tags` takes its id, beside those of instances.
@@ -58,6 +61,8 @@ class OwnerTraits:
     while_updated: str = ""
     idle_remedy: str = ""
     keeps_jobs: str = ""
+    launch_time: timedelta = timedelta(0)
+    preparing: Mapping[str, timedelta] = field(default_factory=dict)
     is_on_ec2: bool = True
     tag_command: Callable[[str, str, str, str], str] | None = None
 
@@ -211,6 +216,11 @@ HYPERPOD_INSTANCE_GROUP = OwnerTraits(
     absent="HyperPod instance group $id: a deployment is under way, or it was deleted",
     instance_tags=(),
     size="instance count",
+    # A node runs its lifecycle scripts before it is Running, and its deep health checks take one to two hours. Of an
+    # update of software, which an operator orders, AWS states no time.
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+    launch_time=timedelta(minutes=30),
+    preparing={"DeepHealthCheckInProgress": timedelta(hours=3), "SystemUpdating": timedelta.max},
     # https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-scale-down.html
     emptied=f"gets the instance count 0; data on the nodes' disks is lost; {_RELEASED}",
     is_on_ec2=False,

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cluster_common.owners.groups import Activity
+from cluster_common.owners.groups import Activity, Node
 from cluster_common.owners.kinds import OWNER_KINDS, SPOT_FLEET
 from cluster_power.groups import Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
@@ -253,6 +254,32 @@ def test_nodes_that_take_too_long_without_an_error_are_a_problem() -> None:
 )
 def test_the_outlook(found: Group, expected: Outlook) -> None:
     assert outlook(found) is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "sized", "expected"),
+    [
+        pytest.param("DeepHealthCheckInProgress", 2.9, 3, Outlook.PENDING, id="deep health checks"),
+        pytest.param("DeepHealthCheckInProgress", 3, 3, Outlook.PROBLEM, id="checks that do not end"),
+        pytest.param("SystemUpdating", 90, 99, Outlook.PENDING, id="an operator's update of software"),
+        pytest.param("Pending", 0.4, 0.4, Outlook.PENDING, id="lifecycle scripts"),
+        pytest.param("Pending", 0.5, 0.5, Outlook.PROBLEM, id="scripts that do not end"),
+        pytest.param("Failure", 0.6, 0.6, Outlook.PROBLEM, id="failed"),
+    ],
+)
+def test_hyperpod_takes_its_time_to_prepare_nodes(
+    state: str, hours: float, sized: float, expected: Outlook
+) -> None:
+    ready = {f"i-{number}": Node(state="InService", launched=SIZED) for number in range(7)}
+    nodes = {**ready, "i-7": Node(state=state, launched=NOW - timedelta(hours=hours))}
+    found = group(
+        owner=OWNER_KINDS["hyperpod_instance_group"],
+        in_service=7,
+        nodes=nodes,
+        since=NOW - timedelta(hours=sized),
+    )
+    assert outlook(found) is expected
+    assert outlook(replace(found, desired=9)) is (Outlook.PENDING if sized < 0.5 else Outlook.PROBLEM)
 
 
 def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
