@@ -23,9 +23,9 @@ _DELETE = "BatchDeleteClusterNodes"
 # What Auto Scaling calls the states of the same meaning, which decisions know.
 _STATES = {"Running": IN_SERVICE, "Pending": "Pending", "ShuttingDown": "Terminating"}
 
-# What DescribeCluster returns of an instance group and UpdateCluster takes as it is.
+# What DescribeCluster returns of an instance group and UpdateCluster takes as it is; the rest has other names there.
 # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
-_KEPT = (
+KEPT = (
     *("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore"),
     *("InstanceStorageConfigs", "OnStartDeepHealthChecks", "TrainingPlanArn", "OverrideVpcConfig"),
     *("ScheduledUpdateConfig", "SlurmConfig", "CapacityRequirements", "NetworkInterface"),
@@ -197,7 +197,7 @@ def _own_key(key: str, group: OwnedGroup) -> str:
 
 def _specification(raw: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Return an instance group as UpdateCluster takes it, with another instance count."""
-    given = {key: raw[key] for key in _KEPT if raw.get(key)}
+    given = {key: raw[key] for key in KEPT if raw.get(key)}
     kubernetes = raw.get("KubernetesConfig", {})
     labels, taints = kubernetes.get("DesiredLabels"), kubernetes.get("DesiredTaints")
     if labels or taints:
@@ -207,4 +207,25 @@ def _specification(raw: Mapping[str, Any], size: int) -> dict[str, Any]:
     if types:
         given["InstanceRequirements"] = {"InstanceTypes": types}
         given.pop("InstanceType", None)
-    return {**given, "InstanceCount": size}
+    return {**given, **_image(raw), **_patching(raw), **_least(raw, size), "InstanceCount": size}
+
+
+def _image(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the image: a version of HyperPod's own, which is described of no other, or another image."""
+    described = {"ImageReleaseVersion": "DesiredImageReleaseVersion", "ImageId": "DesiredImageId"}
+    return next(({key: raw[name]} for key, name in described.items() if raw.get(name)), {})
+
+
+def _patching(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how HyperPod patches the nodes by itself, with the date that an operator has asked for."""
+    given = dict(raw.get("AutoPatchConfig", {}))
+    current, desired = given.pop("CurrentPatchSchedule", None), given.pop("DesiredPatchSchedule", None)
+    if desired and desired != current:
+        given["PatchSchedule"] = desired
+    return {"AutoPatchConfig": given} if given else {}
+
+
+def _least(raw: Mapping[str, Any], size: int) -> dict[str, int]:
+    """Return how many nodes must come within three hours, or HyperPod undoes the update: no more than are asked for."""
+    least = min(raw.get("MinCount") or 0, size)
+    return {"MinInstanceCount": least} if least else {}
