@@ -96,7 +96,11 @@ class ElasticPolicy(Settings):
 
 
 class HyperPodJob(Settings):
-    """A training job on HyperPod with EKS, of one of AWS's recipes or of one's own image."""
+    """A training job on HyperPod with EKS, of one of AWS's recipes or of one's own image.
+
+    `spot` and `tiered_checkpointing` say of what kind the nodes and the checkpoints are, so that what AWS excludes is
+    refused; the instance group and the training script make them so, not the manifest.
+    """
 
     name: Annotated[_Label, Field(examples=["llama-pretrain"])]
     namespace: _Label = "default"
@@ -175,6 +179,7 @@ class HyperPodJob(Settings):
         policy = list(self.elastic.problems()) if self.elastic else []
         yield from policy
         yield from self._exclusions()
+        yield from self._useless()
         yield from self._unknown_image()
         yield from self._against_the_recipe()
         if not policy:
@@ -191,6 +196,12 @@ class HyperPodJob(Settings):
             yield f"HyperPod runs no elastic job on Spot Instances; {without}"
         if self.is_checkpointless and self.tiered_checkpointing:
             yield f"HyperPod's managed tiered checkpointing does not work with checkpointless training; {without}"
+
+    def _useless(self) -> Iterator[str]:
+        recipe = self.known_recipe
+        if self.checkpointless and not self.elastic and not (recipe and recipe.checkpointless):
+            known = " and ".join(name for name, each in RECIPES.items() if each.checkpointless)
+            yield f"checkpointless: true needs a checkpointless recipe; name one of {known}, or leave it out"
 
     def _unknown_image(self) -> Iterator[str]:
         if self.known_recipe is None:

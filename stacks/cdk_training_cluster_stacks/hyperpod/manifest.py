@@ -13,6 +13,12 @@ _PLACES = {"data": "/data", "shm": "/dev/shm"}  # noqa: S108 - where NCCL keeps 
 _HEADER = """\
 # Needs the HyperPod training operator 1.2 or newer (EKS add-on amazon-sagemaker-hyperpod-training-operator).
 """
+_SPOT = """\
+# Its nodes are to be Spot Instances: the instance group says so, not this manifest.
+"""
+_TIERED = """\
+# Its script is to write checkpoints with amzn-sagemaker-checkpointing: this manifest does not make it.
+"""
 _CONFIGURATION = """\
 # Make the ConfigMap training-config-{name} from the files that the launcher of the recipe writes:
 #   github.com/aws/sagemaker-hyperpod-recipes, recipes={recipe}
@@ -48,7 +54,7 @@ def manifests(job: HyperPodJob) -> str:
     documents = [_training_job(job)]
     if job.elastic or job.quota_nodes:
         documents.insert(0, _quota(job))
-    header = _HEADER
+    header = _HEADER + (_SPOT if job.spot else "") + (_TIERED if job.tiered_checkpointing else "")
     if job.known_recipe and job.known_recipe.sizes:
         header += _CONFIGURATION.format(name=job.name, recipe=job.recipe)
     return header + str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=10_000))
@@ -108,16 +114,14 @@ def _camel(name: str) -> str:
 
 
 def _replica_specs(job: HyperPodJob) -> list[dict[str, Any]]:
-    policy = job.elastic
+    policy, spares = job.elastic, {"spares": job.spares} if job.spares else {}
     if policy is None:
-        spares = {"spares": job.spares} if job.spares else {}
         return [{"name": "pods", "replicas": job.first_size, **spares, "template": _template(job, None)}]
     if policy.base_priority_class is None:
         # It should match elasticPolicy.maxReplicas, AWS says; AWS's first example contradicts that.
-        spares = {"spares": job.spares} if job.spares else {}
         sizes = {"replicas": job.first_size, "maxReplicas": policy.max_replicas}
         return [{"name": "pods", **sizes, **spares, "template": _template(job, None)}]
-    base = {"name": "base", "replicas": policy.min_replicas}
+    base = {"name": "base", "replicas": policy.min_replicas, **spares}
     more = {
         "name": "elastic",
         "replicas": job.first_size - policy.min_replicas,

@@ -41,6 +41,12 @@ _REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"elastic": {**_ELASTIC, "max_replicas": 4}, "checkpointless": True},
         "HyperPod runs no job that is both elastic and checkpointless; leave one of them out",
     ),
+    "checkpointless without a recipe that is": (
+        _OWN,
+        {"nodes": 4, "checkpointless": True},
+        "checkpointless: true needs a checkpointless recipe; name one of "
+        f"{' and '.join(name for name, each in RECIPES.items() if each.checkpointless)}, or leave it out",
+    ),
     "elastic with a checkpointless recipe": (
         _RECIPE,
         {"elastic": {"min_replicas": 8, "max_replicas": 16, "replica_increment_step": 8}},
@@ -226,6 +232,22 @@ def test_a_job_of_two_priorities_keeps_its_first_nodes() -> None:
         "high-priority",
         "low-priority",
     ]
+
+
+def test_spares_are_in_the_manifest_of_each_kind_of_job() -> None:
+    elastic = {**_ELASTIC, "max_replicas": 4}
+    priorities = {"base_priority_class": "high", "elastic_priority_class": "low"}
+    for change in ({"nodes": 4}, {"elastic": elastic}, {"elastic": elastic | priorities}):
+        job = HyperPodJob.model_validate({**_OWN, **change, "spares": 2})
+        specs = _documents(job)[-1]["spec"]["replicaSpecs"]
+        assert sum(each.get("maxReplicas", each["replicas"]) + each.get("spares", 0) for each in specs) == job.quota
+
+
+@pytest.mark.parametrize("setting", ["spot", "tiered_checkpointing"])
+def test_what_the_manifest_does_not_make_is_said_in_it(setting: str) -> None:
+    plain = {**_OWN, "nodes": 4}
+    told = set(manifests(HyperPodJob.model_validate({**plain, setting: True})).splitlines())
+    assert told - set(manifests(HyperPodJob.model_validate(plain)).splitlines())
 
 
 def test_an_own_image_is_launched_by_the_operators_agent() -> None:
