@@ -109,7 +109,7 @@ def compute_line(
         key=key,
         what=what,
         per_hour=group.count * dearest.usd,
-        basis=f"{group.count} x ${dearest.usd:f}{also}{_scheduled(group)}",
+        basis=f"{group.count} x ${dearest.usd:f}{also}{_at_times(group)}",
         figures=(dearest,),
         longer=group.share,
     )
@@ -157,16 +157,17 @@ def _spot_line(
         what=what,
         per_hour=group.count * usd,
         basis=f"{group.count} x ${usd:f}; {seen}{without}; {percent:f} % longer for interruptions, assumed"
-        f"{_scheduled(group)}",
+        f"{_at_times(group)}",
         figures=(dearest,),
         longer=(1 + percent / _PERCENT) * group.share,
     )
 
 
-def _scheduled(group: GroupShape) -> str:
+def _at_times(group: GroupShape) -> str:
+    jobs = "; at most: its nodes run only while jobs need them" if group.runs_for_jobs else ""
     if group.hours_a_month is None:
-        return ""
-    return f"; {group.hours_a_month} of {HOURS_OF_A_MONTH} hours a month, by its schedule"
+        return jobs
+    return f"; {group.hours_a_month} of {HOURS_OF_A_MONTH} hours a month, by its schedule{jobs}"
 
 
 def units_line(

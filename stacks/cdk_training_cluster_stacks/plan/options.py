@@ -13,6 +13,7 @@ from cdk_training_cluster_stacks.plan.work import peak_tflops
 
 _PERCENT = Decimal(100)
 HOURS_OF_A_YEAR = Decimal(8760)
+SPOT = "Spot"
 TRAINIUM = ("trn1.32xlarge", "trn2.48xlarge")
 
 
@@ -75,12 +76,16 @@ def on_demand_rate(groups: Sequence[GroupShape], region: str, book: PriceBook) -
 def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tuple[Decimal, Decimal] | None:
     """Return what all nodes cost an hour as Spot Instances, likewise, at the lowest and at the highest known price.
 
+    None: the price of a type is unknown, or a group takes no Spot Instances.
+
     Args:
         groups: The node groups.
         region: The region.
         book: The prices.
     """
     low = high = Decimal(0)
+    if not all(group.takes_spot for group in groups):
+        return None
     for group in groups:
         ranges = [book.spot.get(info.name, region) for info in group.instance_types]
         known = [each for each in ranges if each is not None]
@@ -92,7 +97,7 @@ def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tu
 
 
 def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions) -> Iterator[Option]:
-    """Yield the ways to buy the same types, side by side.
+    """Yield the ways to buy the same types that their engine takes, side by side.
 
     Args:
         groups: The node groups.
@@ -103,21 +108,11 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
     hours, rate = assumptions.hours, on_demand_rate(groups, region, book)
     cost = None if rate is None else rate * hours
     names = tuple(dict.fromkeys(info.name for group in groups for info in group.instance_types))
-    missing, no_spot = (unpriced(names, region, figures) for figures in (book.on_demand, book.spot))
+    missing = unpriced(names, region, book.on_demand)
     unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
     yield _for("On-Demand", hours, cost, unknown if rate is None else "no promise that it can be had")
-    spot, slower = spot_rates(groups, region, book), 1 + assumptions.interruption_percent / _PERCENT
-    yield Option(
-        name="Spot",
-        hours=hours * slower,
-        low=None if spot is None else spot[0] * hours * slower,
-        high=None if spot is None else spot[1] * hours * slower,
-        note=f"the Spot price of {' and '.join(no_spot)} in {region} is unknown"
-        if spot is None
-        else f"{assumptions.interruption_percent:f} % longer: interruptions, assumed"
-        + ("; lowest to highest price" if spot[0] < spot[1] else "")
-        + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
-    )
+    if all(group.takes_spot for group in groups):
+        yield _spot(groups, region, book, assumptions)
     always = on_demand_rate([replace(group, hours_a_month=None) for group in groups], region, book)
     note = unknown if always is None else f"the On-Demand price, used or not: ${always:,.2f} for each idle hour"
     yield _for("Capacity Reservation", hours, None if always is None else always * hours, note)
@@ -128,6 +123,23 @@ def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumpti
     prepaid = "paid for beforehand, at a price of the moment, where AWS sells blocks of these types"
     yield _for("Capacity Block", hours, None, prepaid)
     yield from trainium(groups, region, book, assumptions)
+
+
+def _spot(groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions) -> Option:
+    names = tuple(dict.fromkeys(info.name for group in groups for info in group.instance_types))
+    no_spot, spot = unpriced(names, region, book.spot), spot_rates(groups, region, book)
+    hours = assumptions.hours * (1 + assumptions.interruption_percent / _PERCENT)
+    return Option(
+        name=SPOT,
+        hours=hours,
+        low=None if spot is None else spot[0] * hours,
+        high=None if spot is None else spot[1] * hours,
+        note=f"the Spot price of {' and '.join(no_spot)} in {region} is unknown"
+        if spot is None
+        else f"{assumptions.interruption_percent:f} % longer: interruptions, assumed"
+        + ("; lowest to highest price" if spot[0] < spot[1] else "")
+        + (f"; without {' and '.join(no_spot)}, whose price is unknown" if no_spot else ""),
+    )
 
 
 def trainium(

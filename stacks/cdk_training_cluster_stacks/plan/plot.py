@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks.plan.options import HOURS_OF_A_YEAR, Option
+from cdk_training_cluster_stacks.plan.options import HOURS_OF_A_YEAR, SPOT, Option
 from cdk_training_cluster_stacks.plan.report import Plan
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def _run(axes: "Axes", plan: Plan, ways: dict[str, Option]) -> None:
         cost = ways[name].low
         if cost is not None:
             axes.plot([0, hours], [0, float(cost)], color=color, label=f"nodes, {what}: {cost:,.0f} USD")
-    spot = ways["Spot"]
-    if spot.low is not None and spot.high is not None:
+    spot = ways.get(SPOT)
+    if spot is not None and spot.low is not None and spot.high is not None:
         times = [0, float(spot.hours)]
         label = f"nodes, Spot, lowest to highest: {spot.low:,.0f} to {spot.high:,.0f} USD"
         axes.fill_between(times, [0, float(spot.low)], [0, float(spot.high)], color=_SPOT, alpha=0.3, label=label)

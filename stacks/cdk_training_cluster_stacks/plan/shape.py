@@ -7,6 +7,7 @@ from decimal import Decimal
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule, TrainingCluster
 from cdk_training_cluster.guardrails.fixed_parts import watched_parts
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
+from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
@@ -29,6 +30,8 @@ class GroupShape:
         efa: Whether they have Elastic Fabric Adapters.
         hours_a_month: For how many hours of a month of 730 they are billed, as their schedule says. None: for all.
         price_names: What the prices of its types are listed as. Default: - the types.
+        takes_spot: Whether what launches its nodes takes Spot Instances.
+        runs_for_jobs: Whether a scheduler runs its nodes only while jobs need them.
     """
 
     name: str
@@ -40,6 +43,8 @@ class GroupShape:
     efa: bool = True
     hours_a_month: Decimal | None = None
     price_names: tuple[str, ...] = ()
+    takes_spot: bool = True
+    runs_for_jobs: bool = False
 
     @property
     def priced_as(self) -> tuple[str, ...]:
@@ -169,6 +174,8 @@ def _group(fleet: NodeFleet, orchestrator: Orchestrator, schedule: Schedule | No
         efa=group.efa is not False,
         hours_a_month=None if is_billed_always or schedule is None else Decimal(round(schedule.hours_a_month)),
         price_names=tuple(orchestrator.price_name(info.name) for info in fleet.instance_types),
+        takes_spot=not LEGALITY[orchestrator.kind][Choice.SPOT].instead,
+        runs_for_jobs=fleet.owner_settings is not None and fleet.owner_settings.engine_sized,
     )
 
 

@@ -26,13 +26,14 @@ def sources(
         works: The types that are compared.
     """
     own = {info.name for group in shape.groups for info in group.instance_types}
+    takes_spot = all(group.takes_spot for group in shape.groups)
     places = {shape.region, *(each.region for each in regions)}
     types = {(name, place) for name in own for place in places}
     types |= {(name, shape.region) for name in (*TRAINIUM, *(each.instance_type for each in works))}
     used: list[Price | SpotRange | None] = [
         *figures,
         *(book.on_demand.get(*each) for each in types),
-        *(book.spot.get(name, place) for name in own for place in places),
+        *(book.spot.get(name, place) for name in own for place in places if takes_spot),
         book.units.nearest("zone-to-zone", shape.region),
     ]
     return sorted(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
+from cdk_training_cluster_stacks.plan.options import SPOT
 from cdk_training_cluster_stacks.plan.report import Plan, per_day
 from cdk_training_cluster_stacks.showing import UNKNOWN, Table, usd
 
@@ -133,11 +134,13 @@ def _regions(plan: Plan, most: int | None) -> Table:
     own = [each for each in plan.regions[most:] if each.region == plan.region]
     shown = (*plan.regions[:most], *own)
     rest = len(plan.regions) - len(shown)
+    rows = [(each.region, usd(each.on_demand), _range(each.spot_low, each.spot_high)) for each in shown]
+    columns = 3 if any(each.name == SPOT for each in plan.options) else 2
     return Table(
         title="Regions, by the nodes' On-Demand price: USD for the run" + _more(rest),
-        headings=("Region", "On-Demand", "Spot, with interruptions"),
-        rows=tuple((each.region, usd(each.on_demand), _range(each.spot_low, each.spot_high)) for each in shown),
-        numbers=(1, 2),
+        headings=("Region", "On-Demand", "Spot, with interruptions")[:columns],
+        rows=tuple(row[:columns] for row in rows),
+        numbers=tuple(range(1, columns)),
     )
 
 

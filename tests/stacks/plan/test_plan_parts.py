@@ -285,6 +285,16 @@ def test_the_options_stand_side_by_side() -> None:
     assert plan(group()).options[3].low is None
 
 
+def test_an_engine_is_offered_what_it_takes_and_its_jobs_may_need_less() -> None:
+    found = plan(replace(group(), takes_spot=False, runs_for_jobs=True))
+    assert "Spot" not in [each.name for each in found.options]
+    assert {each.spot_low for each in found.regions} == {None}
+    (regions,) = [table for table in tables(found) if table.title.startswith("Regions")]
+    assert regions.headings == ("Region", "On-Demand")
+    assert not any("skypilot" in source.address for source, _ in found.sources)
+    assert found.lines[0].basis == "8 x $55.04; at most: its nodes run only while jobs need them"
+
+
 def test_a_limit_below_every_spot_price_is_told() -> None:
     found = plan(group(types="p4de.24xlarge", capacity=Capacity.spot(max_price=1)))
     assert (

@@ -8,6 +8,7 @@ from cdk_training_cluster.prices import committed_prices
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.plan import Assumptions, make_plan
 from cdk_training_cluster_stacks.plan.shape import shape_of
+from examples import PROJECT
 
 _NODES = "instance_types: [p5.48xlarge], count: 2, image: latest"
 _RESERVED = "reservation: {end: until_cancelled, on_idle"
@@ -41,3 +42,8 @@ def test_nodes_are_charged_for_the_hours_of_their_schedule(tmp_path: Path) -> No
     prices = {option.name: round(option.low or 0, 2) for option in plan.options}
     assert prices["On-Demand"] == Decimal("110.08") * (260 + 304 + 730 + 730 + 260)
     assert prices["Capacity Reservation"] == month * 5
+
+
+def test_batch_runs_nodes_for_jobs_alone_and_buys_none_on_spot() -> None:
+    [workers] = shape_of(read_cluster_file(PROJECT / "clusters/batch.yaml")).groups
+    assert (workers.takes_spot, workers.runs_for_jobs) == (False, True)
