@@ -80,10 +80,8 @@ def find_problem(
         now: The time.
         region: The cluster's region, for commands.
     """
-    if not group.may_launch(goal):
-        return Finding(outlook=Outlook.COMPLETE)
-    if _preparing(group, now) >= goal - group.in_service:
-        return Finding(outlook=Outlook.PENDING)
+    if goal - group.in_service <= _preparing(group, now):
+        return Finding(outlook=Outlook.PENDING if group.may_launch(goal) else Outlook.COMPLETE)
     grace = max(grace, group.owner.launch_time)
     most = f"up to {goal}" if group.engine_sized else str(goal)
     where = f" in {', '.join(group.zones)}" if group.zones else ""

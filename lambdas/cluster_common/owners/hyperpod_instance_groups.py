@@ -226,6 +226,6 @@ def _patching(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _least(raw: Mapping[str, Any], size: int) -> dict[str, int]:
-    """Return how many nodes must come within three hours, or HyperPod undoes the update: no more than are asked for."""
+    """Return how many nodes must come within three hours, or HyperPod undoes the update: at most those asked for."""
     least = min(raw.get("MinCount") or 0, size)
     return {"MinInstanceCount": least} if least else {}

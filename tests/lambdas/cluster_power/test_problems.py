@@ -267,9 +267,7 @@ def test_the_outlook(found: Group, expected: Outlook) -> None:
         pytest.param("Failure", 0.6, 0.6, Outlook.PROBLEM, id="failed"),
     ],
 )
-def test_hyperpod_takes_its_time_to_prepare_nodes(
-    state: str, hours: float, sized: float, expected: Outlook
-) -> None:
+def test_hyperpod_takes_its_time_to_prepare_nodes(state: str, hours: float, sized: float, expected: Outlook) -> None:
     ready = {f"i-{number}": Node(state="InService", launched=SIZED) for number in range(7)}
     nodes = {**ready, "i-7": Node(state=state, launched=NOW - timedelta(hours=hours))}
     found = group(
