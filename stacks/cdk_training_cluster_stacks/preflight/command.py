@@ -16,6 +16,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
 from cdk_training_cluster_stacks.preflight.account import account_checks
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, carry_out, exit_status
+from cdk_training_cluster_stacks.preflight.engines import engine_checks
 from cdk_training_cluster_stacks.preflight.images import image_checks
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
 from cdk_training_cluster_stacks.preflight.permissions import permission_checks
@@ -79,6 +80,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *permission_checks(needs),
         *stack_checks(needs),
         *zone_checks(needs),
+        *engine_checks(needs),
         *quota_checks(needs),
         *purchase_checks(needs, now),
         *image_checks(needs),
