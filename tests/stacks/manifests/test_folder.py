@@ -202,7 +202,7 @@ def test_on_hyperpod_its_own_chart_brings_the_plugins_and_its_label_finds_nodes(
 
 
 class _Answers:
-    """Answers of CloudFormation and FSx for a deployed foundation."""
+    """Answers of AWS for a deployed cluster."""
 
     def describe_stacks(self, **_: Any) -> Any:
         outputs = {"FileSystemId": "fs-1", "NodeSubnetId": "subnet-1", "VpcId": "vpc-1"}
@@ -211,12 +211,36 @@ class _Answers:
     def describe_file_systems(self, **_: Any) -> Any:
         return {"FileSystems": [{"DNSName": "fs-1.fsx", "LustreConfiguration": {"MountName": "abc"}}]}
 
+    def describe_cluster(self, **_: Any) -> Any:
+        return {"cluster": {"resourcesVpcConfig": {"vpcId": "vpc-1", "clusterSecurityGroupId": "sg-1"}}}
 
-def test_the_values_of_a_deployed_cluster_are_those_of_its_foundation() -> None:
+    def list_nodegroups(self, **_: Any) -> Any:
+        return {"nodegroups": ["system", "workers"]}
+
+    def describe_nodegroup(self, *, nodegroupName: str, **_: Any) -> Any:  # noqa: N803 - EKS's name
+        labels = {"cdk-training-cluster/node-group": nodegroupName}
+        return {"nodegroup": {"labels": labels, "nodeRole": f"arn:aws:iam::1:role/path/{nodegroupName}-role"}}
+
+    def describe_security_groups(self, **_: Any) -> Any:
+        return {"SecurityGroups": [{"GroupId": "sg-2"}]}
+
+
+def test_the_values_of_a_deployed_cluster_are_read() -> None:
     target: Any = SimpleNamespace(client=lambda _: _Answers())
-    assert deployed_values(read_cluster_file("clusters/base-pod.yaml"), target) == {
+    cluster = read_cluster_file("clusters/base-pod.yaml")
+    of_foundation = {
         "FILE_SYSTEM_ID": "fs-1",
         "FILE_SYSTEM_DNS_NAME": "fs-1.fsx",
         "FILE_SYSTEM_MOUNT_NAME": "abc",
         "NODE_SUBNET_ID": "subnet-1",
+    }
+    assert deployed_values(cluster, target) == of_foundation
+    eks = cluster.orchestrator.eks
+    assert eks is not None
+    eks = eks.model_copy(update={"kubernetes": eks.kubernetes.model_copy(update={"karpenter": True})})
+    chosen = cluster.orchestrator.model_copy(update={"eks": eks})
+    assert deployed_values(cluster.model_copy(update={"orchestrator": chosen}), target) == of_foundation | {
+        "NODE_ROLE_NAME": "workers-role",
+        "NODE_SECURITY_GROUP_ID": "sg-2",
+        "CLUSTER_SECURITY_GROUP_ID": "sg-1",
     }
