@@ -118,6 +118,7 @@ def test_the_page_says_how_nodes_start_and_whose_program_a_job_runs() -> None:
     assert "`kubectl create -f jobs/nccl-test-workers.yaml` starts a job" in page
     assert "it waits for `training-cluster start <file>`" in page
     assert "runs your `/fsx/train.py`" in page
+    assert "`private_access_cidrs` or `public_access_cidrs`" in page
     assert "training-cluster start" not in generated_files(wanted(karpenter=True))["README.md"]
 
 
