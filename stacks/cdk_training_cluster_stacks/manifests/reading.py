@@ -98,7 +98,7 @@ def known_values(cluster: ClusterFile) -> Mapping[str, str]:
 
 
 def deployed_values(cluster: ClusterFile, target: "Target") -> Mapping[str, str]:
-    """Return the values that the deployed cluster has: its file system's, its subnet, and what Karpenter's nodes need.
+    """Return the values that the deployed cluster has: of its file system, subnet and Karpenter's nodes.
 
     Args:
         cluster: What the file says.

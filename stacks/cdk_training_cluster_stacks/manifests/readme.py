@@ -65,8 +65,8 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         f"`aws eks update-kubeconfig --region {wanted.region} --name <the EKS cluster of HyperPod>`"
         if wanted.hyperpod
         else f"run the command of the output `KubeconfigCommand` of the stack `{wanted.name}-cluster`. kubectl and "
-        "helmfile reach the Kubernetes API only from the ranges of `private_access_cidrs` or `public_access_cidrs` under "
-        "`eks:` of the cluster file"
+        "helmfile reach the Kubernetes API only from the ranges of `private_access_cidrs` or `public_access_cidrs` "
+        "under `eks:` of the cluster file"
     )
     argocd = (
         "\nWith Argo CD: commit this folder and `kubectl apply -f argocd/applications.yaml` in place of 2 and 3.\n"
