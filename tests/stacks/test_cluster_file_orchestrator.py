@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdk_training_cluster_stacks.cluster_file.orchestrators.batch import BatchJobSettings
 from cluster_files import RIGHT, problems
 
 _FORMS = (
@@ -34,3 +35,9 @@ def test_an_engine_is_one_word_or_one_key(tmp_path: Path, written: str, said: st
 
 def test_no_engine_may_be_said(tmp_path: Path) -> None:
     assert problems(tmp_path, f"{RIGHT}orchestrator: none\n", legal=True) == []
+
+
+@pytest.mark.parametrize("script", [None, "/fsx/train.py"])
+def test_a_file_says_how_often_batch_starts_a_job(script: str | None) -> None:
+    job = BatchJobSettings(name="train", image="my/image:1", script=script, attempts=1).to_job()
+    assert job.attempts == 1

@@ -1,5 +1,6 @@
 """The settings of AWS Batch in a cluster file."""
 
+from dataclasses import replace
 from typing import Annotated, Unpack
 
 from aws_cdk import Duration
@@ -11,6 +12,7 @@ from cdk_training_cluster import BatchSettings as Batch
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
 from cdk_training_cluster.orchestrators.batch.settings import (
+    ATTEMPTS,
     BATCH_NAME,
     DELAY,
     LIMIT,
@@ -77,8 +79,14 @@ class BatchJobSettings(Settings):
     environment: dict[str, str] = Field(default={}, examples=[{"NCCL_DEBUG": "INFO"}])
     """Environment variables, above those of the cluster."""
 
+    attempts: Annotated[int, within(ATTEMPTS)] = 3
+    """How often Batch starts it at most: 1 to 10. 1 ends the job at its first failure."""
+
     def to_job(self) -> BatchJob:
         """Return the job as the construct takes it."""
+        return replace(self._job(), attempts=self.attempts)
+
+    def _job(self) -> BatchJob:
         if self.script is None:
             return BatchJob.nccl_test(self.name, image=self.image, node_group=self.node_group, nodes=self.nodes)
         return BatchJob.torchrun(
