@@ -23,7 +23,7 @@ def draw(plan: Plan, file: Path) -> None:
         file: A `.png` or `.svg` file.
 
     Raises:
-        ValueError: matplotlib is missing, or the file cannot be written.
+        ValueError: matplotlib is missing, EC2 does not sell the nodes, or the file cannot be written.
     """
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - slow to import, and seldom wanted
@@ -31,6 +31,10 @@ def draw(plan: Plan, file: Path) -> None:
     except ImportError as error:
         raise ValueError("--plot needs matplotlib: pip install 'cdk-training-cluster[cli]'") from error
     ways = {option.name: option for option in plan.options}
+    if not ways:
+        raise ValueError(
+            f"--plot compares ways to buy nodes from EC2, and {plan.name} has them from another service; leave it out"
+        )
     on_demand = ways["On-Demand"].low
     with rc_context({"svg.hashsalt": "plan", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=_INCHES, layout="constrained")

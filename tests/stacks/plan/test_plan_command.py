@@ -134,6 +134,10 @@ _BAD = {
         [BASE_POD, "--plot", "/nowhere/plan.png"],
         "/nowhere/plan.png cannot be written: No such file or directory",
     ),
+    "a picture of nodes that EC2 does not sell": (
+        [str(CLUSTERS / "hyperpod.yaml"), "--plot", "plan.png"],
+        "--plot compares ways to buy nodes from EC2, and hyperpod has them from another service; leave it out",
+    ),
     "no credentials": (
         [BASE_POD, "--live"],
         "--live asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login",
