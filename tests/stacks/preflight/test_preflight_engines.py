@@ -59,7 +59,7 @@ def test_each_engine_is_asked_about_its_own() -> None:
     )
     aws: Any = SimpleNamespace(client=lambda _: answers)
     network = NetworkSettings(vpc_id=_VPC, subnet_id="subnet-0a1b2c3d")
-    found = {}
+    found: dict[str, Outcome] = {}
     for name, kind in (("base-pod", OrchestratorKind.EKS), ("batch", OrchestratorKind.BATCH)):
         cluster = read_cluster_file(PROJECT / f"clusters/{name}.yaml")
         for own in (None, network):
