@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 import cdk_training_cluster
 from cdk_training_cluster.observability.prometheus_rules import ALERT_RULES
+from cdk_training_cluster.orchestrators.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster_stacks.commands import training_cluster
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -82,6 +83,19 @@ def _alerts() -> str:
     return "\n".join(["| alert | what it says | what to do |", "|---|---|---|", *rows])
 
 
+def _legality() -> str:
+    """Return which ways to buy and place nodes each engine takes."""
+    rows = [[f"`{choice.value}`", *(_cell(cells[choice]) for cells in LEGALITY.values())] for choice in Choice]
+    head = ["setting", *(kind.value for kind in LEGALITY)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _cell(cell: Cell) -> str:
+    """Return a cell with a link to where AWS says so."""
+    how = f"{cell.how}: not documented" if cell.inferred else cell.how
+    return f"[{how}]({cell.source})" if cell.source else how
+
+
 def _plain(template: str) -> str:
     """Return a text of Prometheus with names in place of what it fills in."""
     return re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", template)
@@ -98,6 +112,7 @@ _MAKERS: dict[str, Callable[..., str]] = {
     "commands": _commands,
     "constructs": _constructs,
     "enum": _members,
+    "legality": _legality,
     "picture": _picture,
     "resources": synthesized.resources,
 }

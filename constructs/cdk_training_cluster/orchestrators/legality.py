@@ -31,7 +31,7 @@ class Cell:
     """What an engine does with a choice.
 
     Attributes:
-        how: How it takes it, or that it does not, in a few words.
+        how: How it takes it, in a few words; of what it does not take "no", and what goes instead.
         instead: Why it does not, and what to use. Empty: it takes it.
         source: Where AWS says so.
         inferred: Whether no document says that it does: the rule is a warning.
@@ -90,7 +90,7 @@ _ON_HYPERPOD: Mapping[Choice, Cell] = {
     Choice.BANDWIDTH_OPTIMISED: _refuses(
         "gives each network card an interface efa or efa-only; leave interface_layout out",
         _HYPERPOD_INTERFACE,
-        "efa or efa-only",
+        "no: efa or efa-only",
     ),
     Choice.WARM_POOL: _refuses(_NO_WARM_POOL, _HYPERPOD),
 }

@@ -1,5 +1,6 @@
 """Every way to buy and place nodes, with every engine: taken, refused in one sentence, or warned of."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -110,6 +111,14 @@ def test_a_file_is_answered_in_its_own_words() -> None:
     assert problem.message == (
         "capacity must not be spot with AWS Batch, which runs no multi-node jobs on Spot Instances; use on_demand"
     )
+
+
+@pytest.mark.parametrize("kind", OrchestratorKind)
+def test_a_cell_of_the_page_begins_with_no_if_a_rule_refuses(kind: OrchestratorKind) -> None:
+    cells = LEGALITY[kind]
+    assert {choice for choice in Choice if re.match(r"no\b", cells[choice].how)} == {
+        choice for choice in Choice if cells[choice].instead
+    }
 
 
 def test_what_no_document_says_is_a_warning() -> None:
