@@ -1,5 +1,7 @@
 """A sample of legal clusters that uses every way to buy: each deploys to the local AWS, starts, stops and goes.
 
+So do clusters that are drawn, with each engine.
+
 The stacks go straight to the local CloudFormation, without the CDK CLI; the nodes are started by the deployed power
 function's own code.
 """
@@ -13,11 +15,12 @@ from typing import Any
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from cdk_training_cluster import instance_type_info
-from cluster_plans import OWN, SAMPLE, ClusterPlan, Given, Sample, Where
+from cluster_plans import ENGINES, OWN, SAMPLE, ClusterPlan, Given, Sample, Where
 from cluster_strategies import legal_clusters
 from deployed_cluster import Deployed, prepare
 from local_aws import LocalAws
@@ -28,7 +31,7 @@ _HOUR = timedelta(hours=1)
 # Reservations are raised, launched into and counted one after another.
 _TICKS = 4
 
-_WITH_EVERY_CHANGE = ("what is reserved first",)
+_WITH_EVERY_CHANGE = ("what is reserved first", "slurm")
 
 
 def _types(plans: Iterable[ClusterPlan]) -> Iterator[str]:
@@ -140,18 +143,25 @@ def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
         )
 
 
-# The same ones each time: what any run draws is linted by the properties of the constructs.
-@pytest.mark.sweep
-@drawn(legal_clusters(most=3))
+# One kind of engine with every change; what any run draws is linted by the properties of the constructs.
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(engine, marks=() if engine in _WITH_EVERY_CHANGE else pytest.mark.sweep) for engine in ENGINES],
+)
+@drawn(data=st.data())
 @settings(
-    max_examples=4,
+    max_examples=2,
     derandomize=True,
     deadline=None,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_a_drawn_legal_cluster_deploys_and_goes(tmp_path_factory: pytest.TempPathFactory, plan: ClusterPlan) -> None:
+def test_a_drawn_legal_cluster_deploys_and_goes(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, data: st.DataObject
+) -> None:
+    plan = data.draw(legal_clusters(most=3)).for_engine(engine)
+    assume(plan.groups and not plan.problems())
     directory = tmp_path_factory.mktemp("drawn")
     with LocalAws(directory / "local-aws.log") as aws:
         prepare(aws, _types([plan]))
