@@ -3,6 +3,9 @@
 `TrainingCluster` composes everything; the parts stand alone too. Names that are not listed here are not public.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
@@ -40,10 +43,9 @@ from cdk_training_cluster.nodes import (
     WarmPool,
 )
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
-from cdk_training_cluster.orchestrators.batch import BatchJob, BatchQueue, BatchSettings, BatchTrainingQueue
-from cdk_training_cluster.orchestrators.eks import EksSettings, EksTrainingCluster, SystemNodes
-from cdk_training_cluster.orchestrators.hyperpod.hyperpod_cluster import HyperPodCluster
-from cdk_training_cluster.orchestrators.hyperpod.settings import (
+from cdk_training_cluster.orchestrators.batch import BatchJob, BatchQueue, BatchSettings
+from cdk_training_cluster.orchestrators.eks import EksSettings, SystemNodes
+from cdk_training_cluster.orchestrators.hyperpod import (
     DeepHealthCheck,
     HyperPodEngine,
     HyperPodSettings,
@@ -52,7 +54,6 @@ from cdk_training_cluster.orchestrators.hyperpod.settings import (
 from cdk_training_cluster.orchestrators.slurm import (
     LoginNodes,
     Preemption,
-    SlurmCluster,
     SlurmNodes,
     SlurmQueue,
     SlurmSettings,
@@ -71,6 +72,31 @@ from cdk_training_cluster.storage import (
     choose_storage,
 )
 from cdk_training_cluster.training_cluster import TrainingCluster
+
+if TYPE_CHECKING:
+    from cdk_training_cluster.orchestrators.batch.batch_training_queue import BatchTrainingQueue
+    from cdk_training_cluster.orchestrators.eks.eks_cluster import EksTrainingCluster
+    from cdk_training_cluster.orchestrators.hyperpod.hyperpod_cluster import HyperPodCluster
+    from cdk_training_cluster.orchestrators.slurm.slurm_cluster import SlurmCluster
+else:
+    # Imported when they are asked for: each needs a module of aws-cdk-lib that other clusters do without.
+    _OF_ENGINES = {
+        "BatchTrainingQueue": "batch.batch_training_queue",
+        "EksTrainingCluster": "eks.eks_cluster",
+        "HyperPodCluster": "hyperpod.hyperpod_cluster",
+        "SlurmCluster": "slurm.slurm_cluster",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Return the construct of an engine; Python asks here for a name that is not there yet."""
+        if name not in _OF_ENGINES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        return getattr(import_module(f"{__name__}.orchestrators.{_OF_ENGINES[name]}"), name)
+
+    def __dir__() -> list[str]:
+        """Return the names of the package, those of the engines' constructs too."""
+        return [*globals(), *_OF_ENGINES]
+
 
 __all__ = [
     "UNTIL_CANCELLED",

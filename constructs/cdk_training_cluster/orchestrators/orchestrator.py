@@ -32,7 +32,8 @@
            ) -> None:
                super().__init__(scope, id, _orchestrator=SlurmOrchestrator(slurm or SlurmSettings()), **arguments)
 
-   Export it and its settings in `cdk_training_cluster/__init__.py`.
+   Export it and its settings in `cdk_training_cluster/__init__.py`, the construct among those that are imported when
+   they are asked for.
 4. `cluster_file/orchestrators/<name>.py` in the stacks: the same settings as a cluster file gives them.
 
 Functions reach nodes through `MadeOwner.settings` alone; no other place switches on kinds.

@@ -1,7 +1,6 @@
 """Kubernetes on Amazon EKS."""
 
 from cdk_training_cluster.orchestrators.eks import template_rules
-from cdk_training_cluster.orchestrators.eks.eks_cluster import EksTrainingCluster
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings, SystemNodes
 
-__all__ = ["EksSettings", "EksTrainingCluster", "SystemNodes", "template_rules"]
+__all__ = ["EksSettings", "SystemNodes", "template_rules"]

@@ -1,6 +1,11 @@
 """Amazon SageMaker HyperPod, on Slurm or on EKS."""
 
-# Its rules about templates join those of all others where it is used.
-from cdk_training_cluster.orchestrators.hyperpod.template_rules import CLUSTER
+from cdk_training_cluster.orchestrators.hyperpod import template_rules
+from cdk_training_cluster.orchestrators.hyperpod.settings import (
+    DeepHealthCheck,
+    HyperPodEngine,
+    HyperPodSettings,
+    NodeRecovery,
+)
 
-__all__ = ["CLUSTER"]
+__all__ = ["DeepHealthCheck", "HyperPodEngine", "HyperPodSettings", "NodeRecovery", "template_rules"]

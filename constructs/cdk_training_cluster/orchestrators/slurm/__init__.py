@@ -10,12 +10,10 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     SlurmSize,
     SlurmVersion,
 )
-from cdk_training_cluster.orchestrators.slurm.slurm_cluster import SlurmCluster
 
 __all__ = [
     "LoginNodes",
     "Preemption",
-    "SlurmCluster",
     "SlurmNodes",
     "SlurmQueue",
     "SlurmSettings",
