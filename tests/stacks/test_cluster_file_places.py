@@ -10,7 +10,7 @@ from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_proble
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import CapacitySettings, NodeGroupIdleSettings, NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS
-from cdk_training_cluster_stacks.cluster_file.rules import place_of
+from cdk_training_cluster_stacks.cluster_file.node_group_rules import place_of
 from cluster_files import FACTS, RIGHT, problems
 from node_group_cases_markets import MARKET_CASES
 from node_group_cases_placement import PLACEMENT_CASES

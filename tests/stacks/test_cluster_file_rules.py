@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file.rules import RULES, Complaint, Part
+from cdk_training_cluster_stacks.cluster_file.parts import Complaint, Part
+from cdk_training_cluster_stacks.cluster_file.rules import RULES
 from cdk_training_cluster_stacks.cluster_file.source import parse
 from cluster_files import FACTS, RIGHT, problems
 
