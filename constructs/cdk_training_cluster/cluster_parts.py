@@ -1,4 +1,4 @@
-"""What watches and describes a cluster: functions that make a part of one when what the part needs is made."""
+"""The parts of a cluster: functions that make a part of one when what the part needs is made."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ssm as ssm
+from constructs import Construct
 
 from cdk_training_cluster.functions import GuardrailArguments
 from cdk_training_cluster.guardrails import (
@@ -21,13 +22,14 @@ from cdk_training_cluster.guardrails import (
 from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes import IdlePolicy
+from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.node_role import allow_run_command
+from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints, TrainingFileSystem
+from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
 from cdk_training_cluster.storage.dashboard import file_system_row
 from cluster_contract.checkpoints import place_parameter
 from cluster_contract.codec import encode
@@ -55,6 +57,54 @@ def shared_file_system(
             "store's file system to both"
         )
     return checkpoints.file_system
+
+
+def make_file_system(
+    cluster: "TrainingCluster", file_system: TrainingFileSystem | None, datasets: Sequence[Dataset]
+) -> TrainingFileSystem | None:
+    """Return the file system with the data sets linked; without one, make it if there are data sets.
+
+    Args:
+        cluster: The cluster, whose network is made.
+        file_system: The one that the cluster was given, or None.
+        datasets: What to link.
+    """
+    if file_system is None and datasets:
+        return TrainingFileSystem(cluster, "FileSystem", network=cluster.network, datasets=datasets)
+    if file_system is not None:
+        for dataset in datasets:
+            file_system.add_dataset(dataset)
+    return file_system
+
+
+def make_node_groups(cluster: "TrainingCluster", together: ClusterContext) -> dict[str, NodeFleet]:
+    """Make the nodes of every group and return them by name.
+
+    Args:
+        cluster: The cluster, whose role, instance profile, file system and control of the engine are made.
+        together: The node groups, checked.
+    """
+    # In a scope of their own, so that a group may be called as its users like.
+    scope = Construct(cluster, "NodeGroups")
+    return {
+        nodes.group.name: NodeFleet(
+            scope,
+            nodes.group.name,
+            cluster_name=cluster.cluster_name,
+            network=cluster.network,
+            node_group=nodes.group,
+            role=cluster.role,
+            instance_profile=cluster.instance_profile,
+            mount=cluster.mount,
+            environment=None if cluster.checkpoints is None else cluster.checkpoints.environment,
+            idle_policy=nodes.policy,
+            encryption_key=cluster.encryption_key,
+            collector=None if cluster.prometheus is None else cluster.prometheus.collector,
+            _checked=nodes,
+            _owners=cluster.orchestrator,
+        )
+        for nodes in together.nodes
+    }
 
 
 def make_prometheus(cluster: "TrainingCluster", observability: Observability) -> ClusterPrometheus:

@@ -19,8 +19,10 @@ from cdk_training_cluster.cluster_parts import (
     describe_parts,
     make_billing_alarms,
     make_dashboard,
+    make_file_system,
     make_hydration,
     make_idle_stop,
+    make_node_groups,
     make_prometheus,
     make_spend,
     shared_file_system,
@@ -181,12 +183,7 @@ class TrainingCluster(Construct):
         self.network: ClusterNetwork = network or ClusterNetwork(
             self, "Network", availability_zone=availability_zone, encryption_key=encryption_key
         )
-        if file_system is None and datasets:
-            file_system = TrainingFileSystem(self, "FileSystem", network=self.network, datasets=datasets)
-        elif file_system is not None:
-            for dataset in datasets:
-                file_system.add_dataset(dataset)
-        self.file_system = file_system
+        self.file_system: TrainingFileSystem | None = make_file_system(self, file_system, datasets)
         self._connections = self.network.connections
         self.encryption_key: kms.IKey | None = encryption_key
         self.checkpoints = checkpoints
@@ -199,31 +196,11 @@ class TrainingCluster(Construct):
             None if observability is None else make_prometheus(self, observability)
         )
         self.orchestrator.make_control(self, together)
-        # In a scope of their own, so that a group may be called as its users like.
-        fleets = Construct(self, "NodeGroups")
-        self._node_groups = {
-            nodes.group.name: NodeFleet(
-                fleets,
-                nodes.group.name,
-                cluster_name=self.cluster_name,
-                network=self.network,
-                node_group=nodes.group,
-                role=self.role,
-                instance_profile=self.instance_profile,
-                mount=self.mount,
-                environment=None if checkpoints is None else checkpoints.environment,
-                idle_policy=nodes.policy,
-                encryption_key=encryption_key,
-                collector=None if self.prometheus is None else self.prometheus.collector,
-                _checked=nodes,
-                _owners=self.orchestrator,
-            )
-            for nodes in together.nodes
-        }
-        if file_system is not None:
+        self._node_groups = make_node_groups(self, together)
+        if self.file_system is not None:
             for fleet in self.node_groups:
-                fleet.owner.node.add_dependency(*file_system.access_rules)
-            if file_system.efa_enabled:
+                fleet.owner.node.add_dependency(*self.file_system.access_rules)
+            if self.file_system.efa_enabled:
                 warn_of_connections(self, self.node_groups)
         self.orchestrator.make_rest(self)
         # Of no use to another stack, whose node groups are others.
