@@ -19,13 +19,14 @@ class HyperPodCluster(TrainingCluster):
     or with a training plan: `Capacity.training_plan()`.
 
     Resources: what `TrainingCluster` makes but launch templates, groups and placement groups; an
-    `AWS::SageMaker::Cluster` with continuous provisioning whose node groups are empty until the power function starts
-    them, on Slurm with a controller node that always runs; for each node group a lifecycle script and an SSM
-    parameter; an `AWS::SageMaker::ClusterSchedulerConfig` for task governance.
+    `AWS::SageMaker::Cluster` with continuous provisioning, so that no deployment waits for nodes, on Slurm with a
+    controller node that always runs; for each node group a lifecycle script and an SSM parameter; an
+    `AWS::SageMaker::ClusterSchedulerConfig` for task governance.
 
-    A deployment that changes a property of the HyperPod cluster, such as one that adds a node group, sends the empty
-    sizes of all its groups again, and HyperPod terminates their nodes; the power function starts them anew within
-    minutes. Stop jobs before such a deployment. A new version of the library alone changes no property.
+    A deployment that changes a property of the HyperPod cluster, such as one that adds a node group, sends the
+    `count` of every node group again. Nodes that run stay; a group that was stopped, or given fewer nodes, asks for
+    all of them until the power function sets its size again within minutes. A new version of the library alone
+    changes no property.
 
     Attributes:
         hyperpod_cluster: The HyperPod cluster.
