@@ -1,6 +1,8 @@
 """What an engine that runs jobs is asked for, and when."""
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from typing import get_type_hints
 
@@ -9,6 +11,7 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
+import cdk_training_cluster
 from cdk_training_cluster import NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner
@@ -110,3 +113,19 @@ def test_clusters_of_all_engines_take_the_arguments_of_a_training_cluster() -> N
     assert TrainingClusterArguments.__required_keys__ == {
         each.name for each in signature if each.default is each.empty and each.name not in own
     }
+
+
+def test_the_constructs_of_engines_are_imported_when_they_are_asked_for() -> None:
+    prints = (
+        "import sys, cdk_training_cluster as library; print(*sys.modules); library.SlurmCluster; print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", prints], capture_output=True, text=True, check=True)
+    modules = {f"aws_cdk.aws_{name}" for name in ("batch", "eks_v2", "pcs", "sagemaker")}
+    before, after = (modules.intersection(line.split()) for line in run.stdout.splitlines())
+    assert (before, after) == (set(), {"aws_cdk.aws_pcs"})
+
+
+def test_every_public_name_is_shown_and_no_other_is_found() -> None:
+    assert set(cdk_training_cluster.__all__) <= set(dir(cdk_training_cluster))
+    with pytest.raises(AttributeError, match=r"'cdk_training_cluster' has no attribute 'SlurmClustr'"):
+        _ = cdk_training_cluster.SlurmClustr  # type: ignore[attr-defined]
