@@ -114,15 +114,28 @@ def make_lifecycle(
 
 
 def _published(scope: Construct, text: str) -> FileAssetLocation:
-    """Put a text into the app's asset bucket, alone below its prefix."""
+    """Put a text into the app's asset bucket, alone below its prefix.
+
+    Raises:
+        ValueError: The stack was given a synthesizer. CDK binds a copy of it, and Python gets the one that was given.
+    """
     digest = hashlib.sha256(text.encode()).hexdigest()
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / _NAME
         file.write_text(text, encoding="utf-8")
         staging = AssetStaging(scope, "Lifecycle", source_path=str(file))
         stack = Stack.of(scope)
-        return stack.synthesizer.add_file_asset(
-            source_hash=f"hyperpod-{digest}/{_NAME.removesuffix('.sh')}",
-            file_name=staging.relative_staged_path(stack),
-            packaging=FileAssetPackaging.FILE,
-        )
+        try:
+            return stack.synthesizer.add_file_asset(
+                source_hash=f"hyperpod-{digest}/{_NAME.removesuffix('.sh')}",
+                file_name=staging.relative_staged_path(stack),
+                packaging=FileAssetPackaging.FILE,
+            )
+        except RuntimeError as error:
+            if "must be bound" not in str(error):
+                raise
+            raise ValueError(
+                "synthesizer must be left out of a stack with HyperPod, and default_stack_synthesizer out of its "
+                "app, since CDK cannot publish a file below a prefix with one that was given in Python; for another "
+                "qualifier set the context @aws-cdk/core:bootstrapQualifier"
+            ) from error

@@ -7,6 +7,7 @@ from typing import Any
 
 import botocore.session
 import pytest
+from aws_cdk import App, DefaultStackSynthesizer, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
 
@@ -360,3 +361,11 @@ def test_what_sagemaker_takes_and_bills_or_rolls_back_breaks_a_rule(path: str, v
         place = place[int(each) if each.isdecimal() else each]
     place[name] = value
     assert [each.id for each, _ in broken_rules(template)] == [rule]
+
+
+def test_a_synthesizer_that_cannot_publish_the_script_is_refused_in_one_sentence() -> None:
+    stack = Stack(App(), "Own", synthesizer=DefaultStackSynthesizer(qualifier="own"))
+    with pytest.raises(
+        ValueError, match=r"^synthesizer must be left out of a stack with HyperPod.*bootstrapQualifier$"
+    ):
+        HyperPodCluster(stack, "Llama", cluster_name="llama", availability_zone=ZONE, node_groups=[WORKERS])
