@@ -150,7 +150,7 @@ def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
 )
 @drawn(data=st.data())
 @settings(
-    max_examples=2,
+    max_examples=1,
     derandomize=True,
     deadline=None,
     database=None,
