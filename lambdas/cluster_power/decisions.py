@@ -294,7 +294,7 @@ def _busy(group: Group, wanted: int) -> str:
 def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
     record = GroupState(order=context.orders.get(name) or first_order(context)).record(name)
     wanted = context.wanted(name, record, context.window(name)) or 0
-    absent = OWNER_KINDS[own.owner_kind].absent.replace("$id", own.owner.id if own.owner else "")
+    absent = OWNER_KINDS[own.owner_kind].absence(own.owner.id if own.owner else "")
     return Decision(
         node_group=name,
         verdict=Verdict.ABSENT,

@@ -69,7 +69,7 @@ class LaunchFailure:
         text = self.explanation.format(
             types=instance_types,
             code=f" ({code})" if code else "",
-            retries=owner.retries if retried else owner.tries,
+            retries=owner.retries if retried or not owner.tries else owner.tries,
             role=owner.role,
             more_capacity=owner.more_capacity,
         )

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cluster_contract.owners import OwnerKind
@@ -24,14 +24,14 @@ class OwnerTraits:
         role: The role that it launches nodes with.
         more_capacity: How one gets capacity that EC2 does not have at the moment.
         retries: What is done about nodes that EC2 could not launch.
-        tries: What the service itself does about them, where an operator sized it.
-        holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
-        reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
-        absent: What is missing where a node group has no owner, and why that may be: the end of a sentence, in which
-            `$id` is what the settings name.
         instance_tags: The tags, which only the service can set, by which an instance names its owner: their values,
             with a slash between them, are the owner's name or id.
         emptied: What the size zero does to it and its nodes: the end of a sentence.
+        tries: What the service itself does about nodes that EC2 could not launch, where an operator sized it.
+            Default: - what `retries` says.
+        holds_deployments: Whether CloudFormation waits for its nodes: its size is lowered while EC2 lacks some.
+        reset_by_deployments: Whether a deployment sets its size to 0 and leaves its nodes.
+        absent: What `absence` returns, with `$noun` for what an owner is called and `$id` for what the settings name.
         size: What messages call the number that the functions set.
         while_updated: What its service refuses while it is given a size. Empty: nothing.
         idle_remedy: Of one whose scheduler owns the size: what ends nodes that it keeps idle.
@@ -51,12 +51,12 @@ class OwnerTraits:
     role: str
     more_capacity: str
     retries: str
-    tries: str
-    holds_deployments: bool
-    reset_by_deployments: bool
-    absent: str
     instance_tags: tuple[str, ...]
     emptied: str
+    tries: str = ""
+    holds_deployments: bool = False
+    reset_by_deployments: bool = False
+    absent: str = "$noun $id: a deployment is under way, or it was deleted"
     size: str = "desired capacity"
     while_updated: str = ""
     idle_remedy: str = ""
@@ -70,6 +70,10 @@ class OwnerTraits:
     def terminates_nodes(self) -> bool:
         """Whether single nodes can be terminated; if not, it chooses itself which it terminates."""
         return self.key.terminates_nodes
+
+    def absence(self, owner_id: str) -> str:
+        """Return what is missing where a node group has no owner, and why that may be: the end of a sentence."""
+        return self.absent.replace("$noun", self.noun).replace("$id", owner_id)
 
     def owner_named_by(self, tags: Mapping[str, str]) -> str:
         """Return the name or id of the owner that an instance's tags name. Empty: none of this kind."""
@@ -134,7 +138,6 @@ AUTO_SCALING_GROUP = OwnerTraits(
     retries=f"The power function asks for them again every {RETRY_EVERY.seconds // 60} minutes.",
     tries="Auto Scaling asks for them again, for about a day.",
     holds_deployments=True,
-    reset_by_deployments=False,
     absent="group: a deployment is under way, or failed",
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
     instance_tags=("aws:autoscaling:groupName",),
@@ -151,8 +154,6 @@ SPOT_FLEET = OwnerTraits(
     role="AWSServiceRoleForEC2SpotFleet",
     more_capacity="name more instance types, or buy the nodes in another way",
     retries="The Spot Fleet asks for them again.",
-    tries="The Spot Fleet asks for them again.",
-    holds_deployments=False,
     reset_by_deployments=True,
     absent="Spot Fleet request $id that launches nodes: a deployment is under way, or the request was cancelled",
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-spot-fleet.html
@@ -170,10 +171,6 @@ PCS_COMPUTE_NODE_GROUP = OwnerTraits(
     role="AWSServiceRoleForPCS",
     more_capacity="get the capacity beforehand with a capacity reservation",
     retries="AWS PCS asks for them again.",
-    tries="AWS PCS asks for them again.",
-    holds_deployments=False,
-    reset_by_deployments=False,
-    absent="PCS compute node group $id: a deployment is under way, or it was deleted",
     # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_compute-instances.html
     instance_tags=("aws:pcs:cluster-id", "aws:pcs:compute-node-group-id"),
     size="maximum instance count",
@@ -185,15 +182,15 @@ PCS_COMPUTE_NODE_GROUP = OwnerTraits(
     idle_remedy="lower its scaleDownIdleTimeInSeconds, end the job that holds the nodes, or stop the node group",
     tag_command=_tag_compute_node_group,
 )
-EKS_NODEGROUP = replace(
-    AUTO_SCALING_GROUP,
+EKS_NODEGROUP = OwnerTraits(
     key=OwnerKind.EKS_NODEGROUP,
     service="Amazon EKS",
     noun="EKS managed node group",
     history="activity history of the Auto Scaling group underneath, and the health issues,",
+    role=AUTO_SCALING_GROUP.role,
+    more_capacity=AUTO_SCALING_GROUP.more_capacity,
     retries="Auto Scaling asks for them again.",
-    holds_deployments=False,
-    absent="EKS managed node group $id: a deployment is under way, or it was deleted",
+    tries=AUTO_SCALING_GROUP.tries,
     # https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
     instance_tags=("eks:cluster-name", "eks:nodegroup-name"),
     size="desired size",
@@ -210,10 +207,6 @@ HYPERPOD_INSTANCE_GROUP = OwnerTraits(
     role="AWSServiceRoleForSageMakerHyperPod",
     more_capacity="get the capacity beforehand with a training plan",
     retries="HyperPod asks for them again where its node provisioning mode is Continuous.",
-    tries="HyperPod asks for them again where its node provisioning mode is Continuous.",
-    holds_deployments=False,
-    reset_by_deployments=False,
-    absent="HyperPod instance group $id: a deployment is under way, or it was deleted",
     instance_tags=(),
     size="instance count",
     # A node runs its lifecycle scripts before it is Running, and its deep health checks take one to two hours. Of an
@@ -234,10 +227,6 @@ BATCH_COMPUTE_ENVIRONMENT = OwnerTraits(
     role="AWSServiceRoleForBatch",
     more_capacity="get the capacity beforehand with a capacity reservation",
     retries="AWS Batch asks for them again while jobs wait.",
-    tries="AWS Batch asks for them again while jobs wait.",
-    holds_deployments=False,
-    reset_by_deployments=False,
-    absent="Batch compute environment $id: a deployment is under way, or it was deleted",
     # AWS Batch documents no tag that names the environment: its nodes are found by the tags of the launch template.
     instance_tags=(),
     size="maximum vCPUs",
