@@ -41,6 +41,10 @@ class StatePart(StrEnum):
     HYDRATION = "hydration"
     """How far the data sets are hydrated: one item."""
 
+    HEALTH = "health"
+    """Which nodes are under repair, which repairs there were, and the serials of bad hosts: an item for each node, an
+    item for each node group, and an item for each serial."""
+
 
 class Sender(StrEnum):
     """Who has ordered the state of a node group, where that is no operator: the attribute `by` of its item."""
