@@ -7,10 +7,9 @@ from aws_cdk import Duration
 from constructs import Construct
 from pydantic import Field
 
-from cdk_training_cluster import BatchJob, BatchQueue, BatchTrainingQueue, TrainingCluster
+from cdk_training_cluster import BatchJob, BatchQueue, TrainingCluster
 from cdk_training_cluster import BatchSettings as Batch
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
-from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
 from cdk_training_cluster.orchestrators.batch.settings import (
     ATTEMPTS,
     BATCH_NAME,
@@ -139,10 +138,14 @@ class BatchSettings(EngineSettings):
 
     def to_orchestrator(self) -> Orchestrator:
         """Return the engine as the rules ask it."""
+        from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator  # noqa: PLC0415 - only for its clusters
+
         return BatchOrchestrator(self.to_batch())
 
     def make_cluster(
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
     ) -> TrainingCluster:
         """Make the cluster."""
+        from cdk_training_cluster import BatchTrainingQueue  # noqa: PLC0415 - only for its clusters
+
         return BatchTrainingQueue(scope, id, batch=self.to_batch(), **arguments)

@@ -6,10 +6,9 @@ from constructs import Construct
 from pydantic import Field
 
 from cdk_training_cluster import EksSettings as Eks
-from cdk_training_cluster import EksTrainingCluster, SystemNodes, TrainingCluster
+from cdk_training_cluster import SystemNodes, TrainingCluster
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.orchestrators.eks.add_ons import add_ons_without_policy
-from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator
 from cdk_training_cluster.orchestrators.eks.settings import (
     DEFAULT_VERSION,
     LOG_TYPES,
@@ -123,10 +122,14 @@ class EksSettings(EngineSettings):
                 ]
             }
         )
+        from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator  # noqa: PLC0415 - only for its clusters
+
         return EksOrchestrator(self.to_eks())
 
     def make_cluster(
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
     ) -> TrainingCluster:
         """Make the cluster."""
+        from cdk_training_cluster import EksTrainingCluster  # noqa: PLC0415 - only for its clusters
+
         return EksTrainingCluster(scope, id, eks=self.to_eks(), **arguments)

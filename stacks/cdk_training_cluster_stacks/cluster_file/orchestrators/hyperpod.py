@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Unpack
 from constructs import Construct
 from pydantic import Field, StrictInt
 
-from cdk_training_cluster import DeepHealthCheck, HyperPodCluster, HyperPodEngine, NodeRecovery
+from cdk_training_cluster import DeepHealthCheck, HyperPodEngine, NodeRecovery, TrainingCluster
 from cdk_training_cluster import HyperPodSettings as ConstructSettings
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
-from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster_stacks.cluster_file.fields import Text
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
@@ -56,14 +56,18 @@ class HyperPodSettings(EngineSettings):
     """With engine eks, what is installed on the cluster and how teams share it; `training-cluster manifests` writes
     it."""
 
-    def to_orchestrator(self) -> HyperPodOrchestrator:
+    def to_orchestrator(self) -> Orchestrator:
         """Return the engine as the rules ask it."""
+        from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator  # noqa: PLC0415 - only for its clusters
+
         return HyperPodOrchestrator(self._settings())
 
     def make_cluster(
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
-    ) -> HyperPodCluster:
+    ) -> TrainingCluster:
         """Make the cluster."""
+        from cdk_training_cluster import HyperPodCluster  # noqa: PLC0415 - only for its clusters
+
         return HyperPodCluster(scope, id, hyperpod=self._settings(), **arguments)
 
     def _settings(self) -> ConstructSettings:

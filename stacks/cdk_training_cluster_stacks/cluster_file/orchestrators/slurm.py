@@ -10,7 +10,6 @@ from pydantic import Field
 from cdk_training_cluster import (
     LoginNodes,
     Preemption,
-    SlurmCluster,
     SlurmNodes,
     SlurmQueue,
     SlurmSize,
@@ -33,7 +32,6 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     PRIORITY_TIER,
     QUEUE_NAME,
 )
-from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Flag, within
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
@@ -200,12 +198,16 @@ class SlurmSettings(EngineSettings):
 
     def to_orchestrator(self) -> Orchestrator:
         """Return the engine as the rules ask it."""
+        from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator  # noqa: PLC0415 - only for its clusters
+
         return SlurmOrchestrator(self.to_slurm())
 
     def make_cluster(
         self, scope: Construct, id: str, **arguments: Unpack[TrainingClusterArguments]
     ) -> TrainingCluster:
         """Make the cluster."""
+        from cdk_training_cluster import SlurmCluster  # noqa: PLC0415 - only for its clusters
+
         return SlurmCluster(scope, id, slurm=self.to_slurm(Stack.of(scope).region), **arguments)
 
 
