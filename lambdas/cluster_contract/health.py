@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
+from cluster_contract.faults import FaultAction, FaultKind
+
 REPORT_SOURCE = "cdk-training-cluster"
 """The `source` of a node's events; a node's role may put no other.
 
@@ -40,35 +42,6 @@ class ReportKind(str, Enum):
 
     RECOVERED = "recovered"
     """What it reported before is over, without a repair."""
-
-
-class FaultKind(str, Enum):
-    """How a node found a fault."""
-
-    XID = "xid"
-    """NVIDIA's driver reported an Xid error."""
-
-    SXID = "sxid"
-    """NVIDIA's fabric manager or driver reported an SXid error of an NVSwitch."""
-
-    CHECK = "check"
-    """A check of the node's own."""
-
-
-class FaultAction(str, Enum):
-    """What ends a fault."""
-
-    REPLACE = "replace"
-    """Another node: the GPU or its links are broken."""
-
-    REBOOT = "reboot"
-    """A reboot, which resets the GPU."""
-
-    OBSERVE = "observe"
-    """Nothing yet: the driver has mended it, and repeats are a reason to replace the node."""
-
-    APPLICATION = "application"
-    """Another program: the job itself did something wrong."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster_contract import health
+from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import (
-    FaultAction,
-    FaultKind,
     NodeReport,
     ReportedCheck,
     ReportedFault,

@@ -16,6 +16,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
 )
 from cdk_training_cluster.nodes.bootstrap.collector import write_collector
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cluster_contract import node_files
 from cluster_contract.metrics import NODE_METRICS
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -23,6 +24,12 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 AGENT = Path(__file__).parents[1] / "agent" / "cluster_node"
 """Where the program `cluster-node` lies, a package that every node gets in the scripts' asset."""
+
+CONTRACT = Path(node_files.__file__).parent
+"""Where the package lies whose modules nodes share with functions."""
+
+# Those that run with the Python of nodes, and what they read.
+_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py")
 
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
@@ -52,8 +59,11 @@ def write_scripts(
         collector_seconds: The seconds from one sample of its collector for Prometheus to the next.
             Default: - it has none.
     """
-    program = directory / AGENT.name
+    program, contract = directory / AGENT.name, directory / CONTRACT.name
     program.mkdir()
+    contract.mkdir()
+    for name in _SHARED:
+        shutil.copyfile(CONTRACT / name, contract / name)
     for part, target in ((SCRIPTS, directory), (AGENT, program)):
         for source in sorted(part.iterdir()):
             if source.suffix in _SUFFIXES:

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from aws_cdk import aws_eks_v2 as eks
 
-from cdk_training_cluster.nodes.gpu_faults import XID_ACTIONS, FaultAction
+from cluster_contract.faults import FaultAction, FaultKind, fault_of
 
 _CONDITION = "AcceleratedHardwareReady"
 
-# Only managed node groups reboot. EKS counts no repeats: a node that NVIDIA would have rebooted first and replaced
-# the second time is replaced.
+# Only managed node groups reboot.
 # https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
 _ACTIONS: Mapping[FaultAction, str] = {
     FaultAction.REPLACE: "Replace",
@@ -26,6 +25,9 @@ _REPORTED_XIDS = (
     *(13, 31, 46, 48, 54, 62, 63, 64, 74, 79, 94, 95, 109, 110, 119, 120, 121),
     *(136, 140, 142, 143, 151, 155, 156, 158),
 )
+
+# EKS counts no repeats: a GPU that has fallen off the bus or has lost its links is not given a second time.
+_REPLACED_AT_ONCE = (74, 79)
 
 # "This condition persists across reboots and requires instance replacement"; a GPU that is missing is no better.
 _REPLACED = ("NvidiaDeviceCountMismatch", "NvidiaFabricError")
@@ -45,7 +47,10 @@ def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeR
         enabled: Whether EKS repairs them.
         nvidia: Whether they have NVIDIA GPUs.
     """
-    actions = {f"NvidiaXID{code}Error": _ACTIONS[XID_ACTIONS[code]] for code in _REPORTED_XIDS}
+    actions = {
+        f"NvidiaXID{code}Error": _ACTIONS[fault_of(FaultKind.XID, str(code)).action] for code in _REPORTED_XIDS
+    }
+    actions |= dict.fromkeys([f"NvidiaXID{code}Error" for code in _REPLACED_AT_ONCE], "Replace")
     actions |= dict.fromkeys(_REPLACED, "Replace")
     actions[_UNREACHABLE_DCGM] = "NoAction"
     return eks.CfnNodegroup.NodeRepairConfigProperty(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, SCRIPTS, write_scripts
+from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, SCRIPTS, write_scripts
 
 GENERATED = {
     AcceleratorVendor.NVIDIA: {"agent.json"},
@@ -21,7 +21,11 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
     write_scripts(tmp_path, vendor)
     scripts = {path.name for path in SCRIPTS.iterdir() if path.suffix in {".sh", ".py"}}
     program = {f"{AGENT.name}/{path.name}" for path in AGENT.glob("*.py")}
-    assert set(_content(tmp_path)) == scripts | program | GENERATED[vendor]
+    shared = {
+        f"{CONTRACT.name}/{name}"
+        for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py")
+    }
+    assert set(_content(tmp_path)) == scripts | program | shared | GENERATED[vendor]
 
 
 @pytest.mark.parametrize("asked", [True, False])

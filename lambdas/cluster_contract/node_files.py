@@ -1,0 +1,35 @@
+"""Where the files lie through which the programs of a node work together.
+
+It runs on nodes too, with Python 3.9 and its standard library.
+"""
+
+RUN = "/run/cdk-training-cluster"
+"""What a reboot removes."""
+
+DRAIN = f"{RUN}/drain"
+"""A folder: with any file in it, the node takes no new job, and a running job saves a checkpoint and ends.
+
+A file is named for what drains the node. Its first line is a sentence, its second a JSON object with `code`,
+`action`, `deadline` (ISO 8601, or null) and `at`.
+"""
+
+HEALTH = f"{RUN}/health.json"
+"""What the watchdog of the node sees now."""
+
+AFFINITY = f"{RUN}/affinity.json"
+"""Which CPUs and network cards are near each GPU."""
+
+STATE = "/var/lib/cdk-training-cluster"
+"""What a reboot leaves."""
+
+VERIFICATION = f"{STATE}/verify.json"
+"""The last verification of the node."""
+
+SPOOL = f"{STATE}/reports"
+"""A folder: reports of the node that have not been sent yet."""
+
+JOB = "/etc/cdk-training-cluster/job.json"
+"""What jobs may know: the cluster, the node group, the region, the runs' table and where checkpoints go."""
+
+OPERATOR = "operator"
+"""The name of the file in `DRAIN` that an operator's `cluster-node drain` writes."""
