@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -85,6 +85,18 @@ test-slurm: setup build/slurm/.fetched ## Run jobs through lost nodes, Xids and 
 
 test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
 	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py
+
+# An environment of its own, since the library needs no torch. Where the pinned version is a CUDA wheel of 3 GB, or there
+# is none, it does not import: the line says so, and what needs it skips.
+build/recovery/.installed: Makefile job/pyproject.toml pyproject.toml $(VENV)/.installed
+	@mkdir -p $(@D)
+	@[[ -x $(@D)/venv/bin/python ]] || python -m venv $(@D)/venv
+	@install=("$(@D)/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+	@"$${install[@]}" -c constraints.txt torch==2.13.0 torchft==0.2.0 boto3 hatchling hypothesis psutil pytest 'moto[server]' && "$${install[@]}" -c constraints.txt --no-build-isolation --no-deps -e job && "$(@D)/venv/bin/python" -c 'import torch, torchft' || { echo "torch==2.13.0 and torchft==0.2.0 cannot be installed or imported on this machine: it needs torch's CPU wheel for $$(python --version)" >&2; exit 1; }
+	@touch $@
+
+test-torch: setup build/recovery/.installed ## Run jobs under real torchrun and kill their nodes, rank 0's too
+	@build/recovery/venv/bin/python -m pytest -q -s -rs -m torch --confcutdir tests/job -p no:cacheprovider tests/job
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws

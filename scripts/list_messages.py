@@ -39,6 +39,7 @@ _SECTIONS = (
     ("Synthesis: what the constructs refuse or warn of", "constructs/cdk_training_cluster"),
     ("Cluster files and the command", "stacks/cdk_training_cluster_stacks"),
     ("Functions: messages, log entries and answers", "lambdas"),
+    ("Jobs: `cluster-run` and `cluster_job`", "job/cluster_job"),
 )
 
 

@@ -104,7 +104,7 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
     assert templates(tmp_path / "wheel") == templates(tmp_path / "checkout")
 
 
-@pytest.mark.parametrize("root", ["constructs", "stacks", "lambdas", "tests"])
+@pytest.mark.parametrize("root", ["constructs", "stacks", "lambdas", "job", "tests"])
 def test_source_roots_are_no_packages(root: str) -> None:
     assert not (PROJECT / root / "__init__.py").exists()
     if root == "tests":
