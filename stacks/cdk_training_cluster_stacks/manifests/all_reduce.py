@@ -8,8 +8,8 @@ https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 import os
 import time
 
-import torch  # type: ignore[import-not-found]
-import torch.distributed as dist  # type: ignore[import-not-found]
+import torch
+import torch.distributed as dist
 
 
 def main() -> None:
