@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
 from cluster_contract.tags import NODE_GROUP_TAG
@@ -32,6 +33,15 @@ class Resource:
                 break
             value = value.get(key) if isinstance(value, Mapping) else None
         return None if value == {"Ref": "AWS::NoValue"} else value
+
+    def items(self, path: str) -> list[object]:
+        """Return the list that is at a path, or an empty one."""
+        value = self.get(path)
+        return value if isinstance(value, list) else []
+
+    def mappings(self, path: str) -> list[Mapping[str, Any]]:
+        """Return the mappings in the list at a path, without what only the deployment knows."""
+        return [each for each in self.items(path) if isinstance(each, Mapping) and not is_intrinsic(each)]
 
     def at(self, path: str) -> Finding:
         """Return the place of a path."""
@@ -89,6 +99,13 @@ class Template:
                 named |= set(_references(group.get("Properties.Resources")))
         return [each for each in self.of_type(kind) if each.logical_id in named]
 
+    def launching(self, kind: str, path: str) -> Iterator[tuple[Resource, Resource]]:
+        """Yield each resource of a type with each launch template that it names at a path, if it is known."""
+        for resource in self.of_type(kind):
+            for launch in self.referred(resource.get(path), "AWS::EC2::LaunchTemplate"):
+                if not is_intrinsic(launch.get(LAUNCH)):
+                    yield resource, launch
+
     def launch_templates(self, group: Resource) -> Sequence[Resource]:
         """Return the launch templates of a group."""
         named = [group.get("Properties.LaunchTemplate"), group.get("Properties.MixedInstancesPolicy")]
@@ -105,6 +122,22 @@ class Template:
         for group in self.groups:
             for reservation in self.referred(group.get(TARGET), RESERVATION):
                 yield group, reservation
+
+
+def is_known(value: object) -> bool:
+    """Tell whether a template says all of a value: it holds no function that only the deployment resolves."""
+    if isinstance(value, Mapping):
+        return not is_intrinsic(value) and all(is_known(each) for each in value.values())
+    return not isinstance(value, list) or all(is_known(each) for each in value)
+
+
+def is_plain_user_data(launch: Resource) -> bool:
+    """Tell whether the user data of a launch template are certainly no MIME multi-part archive."""
+    data = launch.get(f"{LAUNCH}.UserData")
+    # As text they are encoded, and not read.
+    text = data.get("Fn::Base64") if isinstance(data, Mapping) else None
+    is_written = isinstance(text, str) or (isinstance(text, Mapping) and bool(text.keys() & {"Fn::Join", "Fn::Sub"}))
+    return is_written and "multipart/" not in str(text)
 
 
 def _references(value: object) -> Iterator[str]:

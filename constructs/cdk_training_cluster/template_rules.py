@@ -12,6 +12,7 @@ from cdk_training_cluster.template_reading import LAUNCH, RESERVATION, TARGET, R
 from cdk_training_cluster.validation.template_texts import Finding
 
 _Find: TypeAlias = Callable[[Template], Iterator[Finding]]
+_Breaks: TypeAlias = Callable[[Resource], bool]
 
 # What CloudFormation's quota calls 1 MB: "Template may not exceed 1000000 bytes in size."
 _MAX_BYTES = 1_000_000
@@ -82,6 +83,30 @@ def template_rule(
             TemplateRule(id=id, source=source, description=description, fix=fix, find=find, severity=severity)
         )
         return find
+
+    return add
+
+
+def resource_rule(
+    *kinds: str, path: str, id: str, source: str, description: str, fix: str
+) -> Callable[[_Breaks], _Breaks]:
+    """Add a rule about a property of each resource of some types: the function tells whether one breaks it.
+
+    Args:
+        kinds: The types of the resources.
+        path: The property.
+        id: The rule's name.
+        source: Where AWS documents it.
+        description: What must be, in the words of the template, and what happens otherwise.
+        fix: How to mend it.
+    """
+
+    def add(breaks: _Breaks) -> _Breaks:
+        @template_rule(id=id, source=source, description=description, fix=fix)
+        def _find(template: Template) -> Iterator[Finding]:
+            return (each.at(path) for each in template.of_type(*kinds) if breaks(each))
+
+        return breaks
 
     return add
 
@@ -235,7 +260,7 @@ def _reserved_count(template: Template) -> Iterator[Finding]:
     for reservation in template.of_type(RESERVATION):
         sharing = [group for group, each in template.reserved() if each is reservation]
         # A group with several things to launch into needs only a part of each.
-        alone = all(len(_items(group.get(f"{TARGET}.CapacityReservationIds"))) == 1 for group in sharing)
+        alone = all(len(group.items(f"{TARGET}.CapacityReservationIds")) == 1 for group in sharing)
         sizes = [_number(group.get("Properties.MaxSize")) for group in sharing]
         known = [size for size in sizes if size is not None]
         count = _number(reservation.get(path))
@@ -281,22 +306,18 @@ def _outside(template: Template) -> Iterator[Finding]:
 def _launched(template: Template, group: Resource) -> Mapping[str, Sequence[object]]:
     """Return what the nodes of a group may have, by the property of a reservation; nothing if not known."""
     launches = template.launch_templates(group)
-    ids = _items(group.get("Properties.VPCZoneIdentifier"))
-    subnets = template.referred(list(ids), "AWS::EC2::Subnet")
+    ids = group.items("Properties.VPCZoneIdentifier")
+    subnets = template.referred(ids, "AWS::EC2::Subnet")
     is_mixed = group.get("Properties.MixedInstancesPolicy") is not None
     return {
         "AvailabilityZone": (
             [each.get("Properties.AvailabilityZone") for each in subnets]
             if len(subnets) == len(ids) > 0
-            else _items(group.get("Properties.AvailabilityZones"))
+            else group.items("Properties.AvailabilityZones")
         ),
         "InstanceType": [] if is_mixed else [each.get(f"{LAUNCH}.InstanceType") for each in launches],
         "Tenancy": [each.get(f"{LAUNCH}.Placement.Tenancy") or "default" for each in launches],
     }
-
-
-def _items(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else ()
 
 
 def _placement_names(template: Template, value: object) -> set[str]:

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdk_training_cluster
+from batch_template import batch_template
 from capacity_templates import RESERVATION_ARN
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, OnIdle, TrainingCluster, WarmPool
 from cdk_training_cluster.template_rules import RULES, TemplateRule, broken_rules
 from cluster_contract.tags import NODE_GROUP_TAG
+from eks_template import eks_template
+from pcs_scene import pcs_cluster
 from silent_costs import (
     COSTLY,
     COUNT,
@@ -33,6 +36,7 @@ from silent_costs import (
     changed,
     costly_name,
 )
+from wrong_hyperpod import hyperpod_template
 
 PARAMETER = {"Ref": "Parameter"}
 CONDITION = {"Fn::If": ["Production", "a", {"Ref": "AWS::NoValue"}]}
@@ -208,6 +212,27 @@ def test_no_shape_of_a_template_makes_a_rule_fail(group: Any, fleet: Any, other:
 @pytest.mark.parametrize("template", [{}, {"Resources": None}, {"Resources": {"A": None}}])
 def test_a_template_with_nothing_of_ours_breaks_nothing(template: Any) -> None:
     assert found(template) == {}
+
+
+def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        if not str(key).startswith(("Fn::", "Ref")):
+            yield (*above, key)
+            yield from _paths(each, (*above, key))
+
+
+@pytest.mark.parametrize("make", [batch_template, eks_template, hyperpod_template, pcs_cluster])
+def test_what_only_the_deployment_knows_breaks_no_rule_of_an_engine(make: Callable[[], Any]) -> None:
+    for path in _paths({name: each.get("Properties") for name, each in make()["Resources"].items()}):
+        # A policy is read as text.
+        if len(path) > 1 and "Policies" not in path:
+            template = make()
+            place = template["Resources"][path[0]]["Properties"]
+            for key in path[1:-1]:
+                place = place[key]
+            place[path[-1]] = PARAMETER
+            assert found(template) == {}, path
 
 
 def test_the_import_of_the_library_alone_knows_the_rules_of_every_engine() -> None:

@@ -3,12 +3,12 @@
 The constructs make no such template: an escape hatch does, or a resource of a user's own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
-from cdk_training_cluster.template_reading import LAUNCH, Resource, Template
-from cdk_training_cluster.template_rules import template_rule
+from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_known, is_plain_user_data
+from cdk_training_cluster.template_rules import resource_rule, template_rule
 from cdk_training_cluster.validation.template_texts import Finding
 
 CLUSTER, GROUP = "AWS::EKS::Cluster", "AWS::EKS::Nodegroup"
@@ -27,22 +27,16 @@ _OWN_IMAGE_EXCLUDES = ("AmiType", "ReleaseVersion", "Version")
 _Broken = Callable[[Resource, Resource], bool]
 
 
-def _items(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _launches(template: Template) -> Iterator[tuple[Resource, Resource]]:
+def _launching(template: Template) -> Iterator[tuple[Resource, Resource]]:
     """Yield each node group with its launch template."""
-    for group in template.of_type(GROUP):
-        named = group.get("Properties.LaunchTemplate")
-        yield from ((group, each) for each in template.referred(named, "AWS::EC2::LaunchTemplate"))
+    return template.launching(GROUP, "Properties.LaunchTemplate")
 
 
 def _of_the_template(id: str, path: str, description: str, fix: str, broken: _Broken) -> None:
     """Add a rule about the launch templates of node groups."""
 
     def find(template: Template) -> Iterator[Finding]:
-        return (launch.at(f"{LAUNCH}.{path}") for group, launch in _launches(template) if broken(group, launch))
+        return (launch.at(f"{LAUNCH}.{path}") for group, launch in _launching(template) if broken(group, launch))
 
     template_rule(id=id, source=_TEMPLATES, description=description, fix=fix)(find)
 
@@ -53,7 +47,7 @@ def _of_the_group(
     """Add a rule about node groups that have a launch template."""
 
     def find(template: Template) -> Iterator[Finding]:
-        return (group.at(f"Properties.{path}") for group, launch in _launches(template) if broken(group, launch))
+        return (group.at(f"Properties.{path}") for group, launch in _launching(template) if broken(group, launch))
 
     template_rule(id=id, source=source, description=description, fix=fix)(find)
 
@@ -67,18 +61,11 @@ def _says(path: str) -> _Broken:
 
 
 def _in_a_subnet(_: Resource, launch: Resource) -> bool:
-    interfaces = _items(launch.get(f"{LAUNCH}.NetworkInterfaces"))
-    return any(isinstance(each, Mapping) and "SubnetId" in each for each in interfaces)
+    return any("SubnetId" in each for each in launch.mappings(f"{LAUNCH}.NetworkInterfaces"))
 
 
 def _is_no_archive(_: Resource, launch: Resource) -> bool:
-    if launch.get(f"{LAUNCH}.ImageId") is not None:
-        return False
-    data = launch.get(f"{LAUNCH}.UserData")
-    text = data.get("Fn::Base64") if isinstance(data, Mapping) else None
-    parts = text.get("Fn::Join") if isinstance(text, Mapping) else None
-    first = parts[1][0] if isinstance(parts, list) else text
-    return isinstance(first, str) and "mime-version:" not in first[:200].lower()
+    return launch.get(f"{LAUNCH}.ImageId") is None and is_plain_user_data(launch)
 
 
 def _has_own_image(launch: Resource) -> bool:
@@ -97,7 +84,7 @@ def _is_no_block(group: Resource, launch: Resource) -> bool:
 
 
 def _has_no_driver(group: Resource, _: Resource) -> bool:
-    names = {each for each in _items(group.get("Properties.InstanceTypes")) if isinstance(each, str)}
+    names = {each for each in group.items("Properties.InstanceTypes") if isinstance(each, str)}
     infos = [instance_type_info(name) for name in sorted(names.intersection(instance_type_names()))]
     return "STANDARD" in str(group.get("Properties.AmiType")) and any(info.is_accelerated for info in infos)
 
@@ -107,7 +94,7 @@ _LEAVE = "Leave the launch template as the library makes it"
 _of_the_template(
     "eksTemplateProfile",
     "IamInstanceProfile",
-    "The launch template of an EKS node group must not name an instance profile: EKS makes one of the group's role",
+    "The launch template of an EKS node group must not name an instance profile: EKS makes one of NodeRole",
     f"{_LEAVE}, and set NodeRole of the node group",
     _has("IamInstanceProfile"),
 )
@@ -137,7 +124,7 @@ _of_the_template(
 _of_the_template(
     "eksUserData",
     "UserData",
-    "UserData in the launch template of an EKS node group with EKS's image must be a MIME multi-part archive, to "
+    "UserData in the launch template of an EKS node group without an image must be a MIME multi-part archive, to "
     "which EKS adds its own parts",
     _LEAVE,
     _is_no_archive,
@@ -215,47 +202,47 @@ def _sizes(template: Template) -> Iterator[Finding]:
             group.get(f"Properties.ScalingConfig.{name}") for name in ("MinSize", "DesiredSize", "MaxSize")
         )
         sizes = [size for size in (least, wanted, most) if isinstance(size, int)]
-        if sizes != sorted(sizes) or (group in ours and any((least, wanted))):
+        if sizes != sorted(sizes) or (group in ours and any(is_known(size) and size for size in (least, wanted))):
             yield group.at("Properties.ScalingConfig")
 
 
-@template_rule(
+@resource_rule(
+    GROUP,
+    path=_OVERRIDES,
     id="eksRepair",
     source=f"{_GUIDE}/node-repair.html",
     description="Each of NodeRepairConfigOverrides of an EKS node group must have all four values",
     fix="Leave NodeRepairConfig as the library makes it",
 )
-def _repair(template: Template) -> Iterator[Finding]:
-    for group in template.of_type(GROUP):
-        if any(isinstance(each, Mapping) and set(each) != _OVERRIDE for each in _items(group.get(_OVERRIDES))):
-            yield group.at(_OVERRIDES)
+def _repair(group: Resource) -> bool:
+    return any(set(each) != _OVERRIDE for each in group.mappings(_OVERRIDES))
 
 
-@template_rule(
+@resource_rule(
+    CLUSTER,
+    path="Properties.ResourcesVpcConfig",
     id="eksEndpoint",
     source=f"{_GUIDE}/cluster-endpoint.html",
     description="EndpointPrivateAccess or EndpointPublicAccess of an EKS cluster must be true",
     fix="Leave EndpointPrivateAccess true: nodes reach the API by it",
 )
-def _endpoint(template: Template) -> Iterator[Finding]:
+def _endpoint(cluster: Resource) -> bool:
     path = "Properties.ResourcesVpcConfig"
-    for cluster in template.of_type(CLUSTER):
-        private, public = (cluster.get(f"{path}.Endpoint{kind}Access") for kind in ("Private", "Public"))
-        if public is False and private in (None, False):
-            yield cluster.at(path)
+    private, public = (cluster.get(f"{path}.Endpoint{kind}Access") for kind in ("Private", "Public"))
+    return public is False and private in (None, False)
 
 
-@template_rule(
+@resource_rule(
+    CLUSTER,
+    path=_SCHEDULER,
     id="eksWeights",
     source=f"{_GUIDE}/control-plane-configuration.html",
     description=f"KubeSchedulerConfig of an EKS cluster must weigh {', '.join(sorted(_WEIGHED))} alone",
     fix="Take the other resources away",
 )
-def _weights(template: Template) -> Iterator[Finding]:
-    for cluster in template.of_type(CLUSTER):
-        names = {each.get("Name") for each in _items(cluster.get(_SCHEDULER)) if isinstance(each, Mapping)}
-        if not names <= _WEIGHED:
-            yield cluster.at(_SCHEDULER)
+def _weights(cluster: Resource) -> bool:
+    names = [each.get("Name") for each in cluster.mappings(_SCHEDULER)]
+    return any(is_known(name) and name not in _WEIGHED for name in names)
 
 
 @template_rule(
@@ -281,7 +268,7 @@ def _authentication(template: Template) -> Iterator[Finding]:
 def _one_zone(template: Template) -> Iterator[Finding]:
     path = "Properties.ResourcesVpcConfig.SubnetIds"
     for cluster in template.of_type(CLUSTER):
-        ids = _items(cluster.get(path))
+        ids = cluster.items(path)
         zones = [each.get("Properties.AvailabilityZone") for each in template.referred(ids, "AWS::EC2::Subnet")]
         if len(ids) == 1 or (len(zones) == len(ids) > 0 and len({str(zone) for zone in zones}) == 1):
             yield cluster.at(path)
