@@ -1,5 +1,6 @@
 """What each rule of templates finds, and what it leaves alone: near misses, and what only the deployment knows."""
 
+import copy
 import re
 import subprocess
 import sys
@@ -227,7 +228,7 @@ def test_what_only_the_deployment_knows_breaks_no_rule_of_an_engine(make: Callab
     for path in _paths({name: each.get("Properties") for name, each in make()["Resources"].items()}):
         # A policy is read as text.
         if len(path) > 1 and "Policies" not in path:
-            template = make()
+            template = copy.deepcopy(make())
             place = template["Resources"][path[0]]["Properties"]
             for key in path[1:-1]:
                 place = place[key]
