@@ -1,11 +1,22 @@
 """A training run as its script sees it: steps, shares of the global batch, checkpoints, metrics."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cluster_job.checkpoints import CheckpointFolder
+from cluster_job.drain import drain_request
 from cluster_job.environment import Environment, read_environment
+from cluster_job.saving import Saver
+from cluster_job.sharing import ANY_SIZE, share
 
-State = Mapping[str, Any]
+if TYPE_CHECKING:
+    from cluster_job.replicas import Replicas
+
+State = MutableMapping[str, Any]
 """What a checkpoint holds by name: objects with `state_dict()` and `load_state_dict()`, or plain values."""
 
 
@@ -42,6 +53,9 @@ class Run:
         self.checkpoints = checkpoints
         self.flops_per_sample = flops_per_sample
         self.cost_cap_usd = cost_cap_usd
+        self._count = 0
+        self._step = 0
+        self._replicas: Replicas | None = None
 
     def steps(self, count: int) -> Iterator[int]:
         """Yield the numbers of the steps that are left, from the one after the last checkpoint.
@@ -49,15 +63,42 @@ class Run:
         Args:
             count: How many steps the whole run has.
         """
-        raise NotImplementedError
+        self._count = count
+        self._step = self._saver.next_step if find_spec("torch") else 0
+        while self._done < count and not self._ended:
+            step = self._replicas.start() if self._replicas else self._step
+            if step >= count:  # a peer gave the state of the end
+                return
+            self._step = step + 1
+            yield step
 
-    def share(self, step: int) -> range:
+    @property
+    def _done(self) -> int:
+        return self._replicas.done if self._replicas else self._step
+
+    @property
+    def _ended(self) -> bool:
+        return "_saver" in vars(self) and self._saver.draining
+
+    def share(self, step: int, *, rank: int | None = None, world_size: int | None = None) -> range:
         """Return the indices of the samples that this rank takes of a step: each sample goes to exactly one rank.
+
+        They count through the whole run, so that a data set of `n` samples is read as `data[index % n]`.
 
         Args:
             step: The step's number.
+            rank: The rank among those that take different samples. Default: - this process's: with tensor or
+                pipeline parallelism give the rank of the data-parallel group.
+            world_size: How many of them there are. Default: - all processes.
         """
-        raise NotImplementedError
+        if self._replicas and rank is None:
+            return self._replicas.share(step)
+        return share(
+            step,
+            global_batch=self.global_batch,
+            rank=self.environment.rank if rank is None else rank,
+            world_size=self.environment.world_size if world_size is None else world_size,
+        )
 
     def report(self, *, loss: float, samples: int) -> None:
         """Report a finished step.
@@ -69,16 +110,22 @@ class Run:
         raise NotImplementedError
 
     def should_checkpoint(self) -> bool:
-        """Return whether to save now: the same on every rank, when it is due, and at once when a node drains."""
-        raise NotImplementedError
+        """Return whether to save now: the same on every rank, when it is due, and at once when a node drains.
+
+        Call it once after each step, on every rank. It waits for nothing: the ranks agree in the background, and the
+        answer to a drain comes with the next step.
+        """
+        return self._saver.should_checkpoint(last=self._last)
 
     def checkpoint(self, state: State) -> None:
         """Save the state in the background, sharded, with a marker when it is whole.
 
+        When the run ends, after its last step or for a drain, it returns when the checkpoint is durable.
+
         Args:
             state: What to save, by name.
         """
-        raise NotImplementedError
+        self._saver.checkpoint(state, self._done, last=self._last)
 
     def restore(self, state: State) -> bool:
         """Load the last whole checkpoint into the state; return whether there was one.
@@ -86,13 +133,79 @@ class Run:
         Args:
             state: What was saved, by name.
         """
-        raise NotImplementedError
+        return self._saver.restore(state)
 
-    def replicas(self, state_dict: Callable[[], Any], load_state_dict: Callable[[Any], None]) -> object:
+    def replicas(
+        self,
+        state_dict: Callable[[], Any],
+        load_state_dict: Callable[[Any], None],
+        *,
+        sizes: range = ANY_SIZE,
+        patience: float = 60,
+    ) -> "Replicas":
         """Go on without a lost node: survivors keep training, and a newcomer gets the state from a peer (torchft).
+
+        Call it before `restore` and `steps`, in each process of a replica: a node, or a few that hold one copy of
+        the model together.
 
         Args:
             state_dict: Returns the state to give.
             load_state_dict: Takes the state from a peer.
+            sizes: How many replicas may take samples: `range(2, 9, 2)` for 2, 4, 6 or 8. More are hot spares, which
+                follow each step and take the place of a lost one. Default: - any number.
+            patience: The seconds that a replica may be slower than the others in a step before they go on without
+                it.
         """
-        raise NotImplementedError
+        from cluster_job.replicas import Replicas  # noqa: PLC0415 - torchft is an extra
+
+        self._replicas = Replicas(
+            state_dict,
+            load_state_dict,
+            global_batch=self.global_batch,
+            environment=self.environment,
+            sizes=sizes,
+            patience=patience,
+        )
+        return self._replicas
+
+    @property
+    def _last(self) -> bool:
+        return self._done == self._count
+
+    @cached_property
+    def _saver(self) -> Saver:
+        if find_spec("torch") is None:
+            raise RuntimeError("Checkpoints need torch, and it is not installed: pip install torch")
+        from cluster_job.torch_ranks import TorchRanks  # noqa: PLC0415 - torch is slow, and not always there
+        from cluster_job.torch_storage import TorchStorage  # noqa: PLC0415
+
+        group = TorchRanks()
+        if group.world_size != self.environment.world_size:
+            raise RuntimeError(
+                f"The launcher started {self.environment.world_size} ranks, and torch.distributed knows "
+                f"{group.world_size}: call torch.distributed.init_process_group() before the run is used"
+            )
+        folder = CheckpointFolder(self._place() / self.name)
+        ranks = self._replicas.ranks(group) if self._replicas else group
+        saver = Saver(
+            folder,
+            ranks=ranks,
+            storage=TorchStorage(folder, group),
+            drained=lambda: drain_request() is not None,
+        )
+        if self._replicas:
+            self._replicas.resume(saver.next_step)
+        return saver
+
+    def _place(self) -> Path:
+        cluster, variables = self.environment.cluster, os.environ
+        places = [self.checkpoints, variables.get("CHECKPOINT_DIR"), variables.get("CHECKPOINT_URL")]
+        if cluster is not None:
+            places += [cluster.checkpoint_dir, cluster.checkpoint_url]
+        place = next((one for one in places if one), "checkpoints")
+        if "://" in place:
+            raise ValueError(
+                f"checkpoints must be a directory, got {place}: mount the bucket with Mountpoint for Amazon S3 and "
+                "give Run(checkpoints=…) its directory"
+            )
+        return Path(place)

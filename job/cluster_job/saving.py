@@ -1,0 +1,159 @@
+"""When a run saves, where it goes on, and when it ends for a drain: the same on every rank, without torch."""
+
+import time
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any, Protocol
+
+from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.intervals import Cadence, History
+
+
+class Wish(IntEnum):
+    """Why a rank wants to save; the highest of all ranks' wishes is done."""
+
+    NONE = 0
+    PERIODIC = 1
+    DRAIN = 2
+
+
+class Ranks(Protocol):
+    """The ranks that save together."""
+
+    @property
+    def rank(self) -> int:
+        """This rank's number."""
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether this rank holds a part of what is written."""
+
+    def leaves(self, drained: bool) -> bool:
+        """Return whether this rank ends when the ranks have agreed on a drain; `drained`: this node is drained."""
+
+    def from_first(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever rank 0 makes
+        """Return on every rank what `make` returns on rank 0."""
+
+    def agree(self, wish: int) -> int:
+        """Return the highest wish of an earlier call of all ranks, the same on each; 0: there was none."""
+
+
+class Storage(Protocol):
+    """What reads and writes the state."""
+
+    def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
+        """Load a checkpoint into the state."""
+
+    def save(
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+    ) -> None:
+        """Write a checkpoint and commit it; call `done` when it is durable."""
+
+    def wait(self) -> None:
+        """Return when what is being written is durable."""
+
+
+class Saver:
+    """Restores and saves one run.
+
+    Args:
+        folder: The run's checkpoints.
+        ranks: The ranks that save together.
+        storage: What reads and writes the state.
+        drained: Returns whether this node is to be left.
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        folder: CheckpointFolder,
+        *,
+        ranks: Ranks,
+        storage: Storage,
+        drained: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._ranks = ranks
+        self._storage = storage
+        self._drained = drained
+        self._clock = clock
+        self._latest: Checkpoint | None
+        self._latest, self._attempt = ranks.from_first(self._open)
+        self._cadence = Cadence(self._history(), ranks.world_size, clock)
+        self._wish = Wish.NONE
+        self.draining = False
+
+    @property
+    def next_step(self) -> int:
+        """The step with which the run goes on."""
+        return 0 if self._latest is None else self._latest.step
+
+    def restore(self, state: MutableMapping[str, Any]) -> bool:
+        """Load the newest whole checkpoint; return whether there was one.
+
+        Args:
+            state: What was saved, by name.
+        """
+        if self._latest is None:
+            return False
+        self._storage.load(state, self._latest)
+        return True
+
+    def should_checkpoint(self, *, last: bool) -> bool:
+        """Return whether to save now, the same on every rank.
+
+        Rank 0's clock says when a periodic checkpoint is due; any rank's drain says it at once.
+
+        Args:
+            last: Whether the run's last step is done.
+        """
+        drained = self._drained()
+        wish = Wish.DRAIN if drained else Wish.NONE
+        asked = self._wish is Wish.PERIODIC  # and it is answered now
+        if wish is Wish.NONE and self._ranks.rank == 0 and not asked and self._cadence.due():
+            wish = Wish.PERIODIC
+        self._wish = wish
+        agreed = self._ranks.agree(wish)
+        if agreed:
+            self._cadence.saved()
+        self.draining = self.draining or (agreed == Wish.DRAIN and self._ranks.leaves(drained))
+        return last or agreed > Wish.NONE
+
+    def checkpoint(self, state: MutableMapping[str, Any], step: int, *, last: bool) -> None:
+        """Save the state; when the run ends with it, return when it is durable.
+
+        Args:
+            state: What to save, by name.
+            step: The number of steps that are done.
+            last: Whether the run's last step is done.
+        """
+        self._cadence.saved()
+        if not self._ranks.writes:
+            return
+        ended = last or self.draining
+        started = self._clock()
+        checkpoint = Checkpoint(
+            path=self._folder.path(step, self._attempt), step=step, ended=ended, history=self._cadence.history()
+        )
+        stall = 0.0
+
+        def done() -> None:
+            self._cadence.measured(stall=stall, writing=self._clock() - started)
+
+        self._storage.save(state, checkpoint, wait=ended, done=done)
+        stall = self._clock() - started
+
+    def _open(self) -> tuple[Checkpoint | None, str]:
+        return self._folder.latest(), self._folder.new_attempt()
+
+    def _history(self) -> History:
+        if self._latest is None:
+            return History()
+        history = self._latest.history
+        return history if self._latest.ended else replace(history, failures=history.failures + 1)

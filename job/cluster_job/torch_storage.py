@@ -1,0 +1,224 @@
+"""Checkpoints with torch.distributed.checkpoint: sharded, written by a process beside the job.
+
+A checkpoint stalls the job for a copy into shared memory only; a process of its own writes it, so that the job's
+threads are not slowed down. https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
+"""
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.filesystem import FileSystem
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
+from torch.utils._pytree import tree_leaves
+
+from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.torch_ranks import TorchRanks
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps it
+
+
+class _FileSystem(FileSystem):  # type: ignore[misc] # torch is not there when types are checked
+    """Files whose `.metadata` is copied where it cannot be renamed: on Mountpoint for Amazon S3."""
+
+    def rename(self, path: Any, new_path: Any) -> None:  # noqa: ANN401 - torch's own
+        try:
+            super().rename(path, new_path)
+        except OSError:
+            shutil.copyfile(path, new_path)
+
+
+class CommittingWriter(dcp.FileSystemWriter):  # type: ignore[misc]
+    """Writes a checkpoint, and marks it as whole when the files of all ranks are durable.
+
+    Args:
+        folder: The run's checkpoints.
+        checkpoint: What is written.
+    """
+
+    def __init__(self, folder: CheckpointFolder, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint.path, sync_files=True)
+        self.fs = _FileSystem()
+        self._folder = folder
+        self._checkpoint = checkpoint
+
+    def finish(self, metadata: Any, results: Any) -> None:  # noqa: ANN401 - torch's own
+        """Write what was saved where, then the marker; torch calls it on one rank when all have written.
+
+        Args:
+            metadata: What was saved.
+            results: What each rank has written.
+        """
+        super().finish(metadata, results)
+        self._folder.commit(self._checkpoint)
+
+
+class TorchStorage:
+    """Reads and writes states of torch.
+
+    Args:
+        folder: The run's checkpoints.
+        ranks: The ranks that save together.
+    """
+
+    def __init__(self, folder: CheckpointFolder, ranks: TorchRanks) -> None:
+        self._folder = folder
+        self._ranks = ranks
+        self._stager: Any = None
+        self._shared = False
+        self._writing: Future[Any] | None = None
+
+    def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
+        """Load a checkpoint into the state, whatever the number of ranks that wrote it.
+
+        Args:
+            state: What was saved, by name.
+            checkpoint: Where it lies.
+        """
+        plain = state_dicts(state)
+        dcp.load(plain, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group)
+        for name, value in state.items():
+            if isinstance(value, torch.nn.Module):
+                set_model_state_dict(value, plain[name])
+            elif isinstance(value, torch.optim.Optimizer):
+                set_optimizer_state_dict(_owner(value, state), value, plain[name])
+            elif hasattr(value, "load_state_dict"):
+                value.load_state_dict(plain[name])
+            else:
+                state[name] = plain[name]
+
+    def save(
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+    ) -> None:
+        """Write a checkpoint in the background, or before returning.
+
+        A checkpoint that could not be written is said on standard error, and the job goes on: the next one is due
+        soon. One to wait for raises.
+
+        Args:
+            state: What to save, by name.
+            checkpoint: Where it goes.
+            wait: Whether to return only when it is durable.
+            done: Called when it is durable.
+        """
+        self.wait()  # the memory that is written from is used again
+        plain = state_dicts(state)
+        writer = CommittingWriter(self._folder, checkpoint)
+        if wait:
+            dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
+            done()
+            return
+        first = self._stager is None
+        if first:
+            self._stager = self._make_stager(plain)
+        kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
+        with contextlib.ExitStack() as stack:
+            if first:
+                stack.enter_context(_script_hidden())
+            self._writing = dcp.async_save(
+                plain,
+                storage_writer=writer,
+                process_group=self._ranks.group,
+                async_checkpointer_type=kind,
+                async_stager=self._stager,
+            )
+            unhide = stack.pop_all().close
+
+        def finished(future: "Future[Any]") -> None:
+            unhide()
+            error = future.exception()
+            if error is None:
+                done()
+                return
+            print(  # noqa: T201 - the job's log
+                f"The checkpoint {checkpoint.path} could not be written, and the job goes on: {error}",
+                file=sys.stderr,
+            )
+
+        self._writing.add_done_callback(finished)
+
+    def wait(self) -> None:
+        """Return when what is being written is durable, or has failed."""
+        if self._writing is not None:
+            self._writing.exception()
+            self._writing = None
+
+    def _make_stager(self, plain: MutableMapping[str, Any]) -> DefaultStager:
+        """Return what copies the state; the choice between process and thread is the same on all ranks."""
+        size = sum(_bytes(leaf) for leaf in tree_leaves(plain))
+        fits = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > 1.1 * size
+        self._shared = self._ranks.distributed and self._ranks.all(fits)
+        if self._ranks.distributed and not self._shared:
+            print(  # noqa: T201 - the job's log
+                f"{SHARED_MEMORY} has no room for {size / 1e9:.1f} GB of state on each rank: a thread writes "
+                "checkpoints, which slows the job. Give the container more shared memory.",
+                file=sys.stderr,
+            )
+        cuda = torch.cuda.is_available()
+        return DefaultStager(
+            StagingOptions(
+                use_pinned_memory=cuda,
+                use_shared_memory=self._shared,
+                use_async_staging=False,
+                use_non_blocking_copy=cuda,
+            )
+        )
+
+
+def state_dicts(state: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return what a checkpoint holds: names that do not depend on DDP, FSDP or torch.compile around a model.
+
+    Args:
+        state: Modules, optimizers, other objects with `state_dict()`, and plain values.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, torch.nn.Module):
+            plain[name] = get_model_state_dict(value)
+        elif isinstance(value, torch.optim.Optimizer):
+            plain[name] = get_optimizer_state_dict(_owner(value, state), value)
+        else:
+            plain[name] = value.state_dict() if hasattr(value, "state_dict") else value
+    return plain
+
+
+def _owner(optimizer: torch.optim.Optimizer, state: MutableMapping[str, Any]) -> torch.nn.Module:
+    wanted = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for value in state.values():
+        if isinstance(value, torch.nn.Module) and wanted <= {id(parameter) for parameter in value.parameters()}:
+            return value
+    raise ValueError("state holds an optimizer without its model: give both to checkpoint() and restore()")
+
+
+def _bytes(leaf: object) -> int:
+    local = leaf.to_local() if hasattr(leaf, "to_local") else leaf
+    return local.numel() * local.element_size() if isinstance(local, torch.Tensor) else 0
+
+
+@contextlib.contextmanager
+def _script_hidden() -> Iterator[None]:
+    """Let the process that writes not run the job's script again.
+
+    Python's spawn imports the main module in the new process, which trains if the script has no
+    `if __name__ == "__main__":`. https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods
+    """
+    main = sys.modules["__main__"]
+    file, spec = getattr(main, "__file__", None), main.__spec__
+    main.__file__ = main.__spec__ = None
+    try:
+        yield
+    finally:
+        main.__file__, main.__spec__ = file, spec

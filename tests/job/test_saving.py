@@ -1,0 +1,147 @@
+"""When ranks save and end, with ranks that run in turns."""
+
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.intervals import History
+from cluster_job.saving import Saver
+
+
+class Job:
+    """Ranks that run in turns; the wishes of one round are answered in the next, as on a network."""
+
+    def __init__(self, root: Path, world_size: int) -> None:
+        self.folder = CheckpointFolder(root)
+        self.now = 0.0
+        self.drained: set[int] = set()
+        self.saved: list[tuple[int, int, bool]] = []
+        self.made: Any = None
+        self.wishes = [0] * world_size
+        self.answer = 0
+        self.savers = [self._saver(rank, world_size) for rank in range(world_size)]
+
+    def _saver(self, rank: int, world_size: int) -> Saver:
+        return Saver(
+            self.folder,
+            ranks=Ranks(self, rank, world_size),
+            storage=Storage(self, rank),
+            drained=lambda: rank in self.drained,
+            clock=lambda: self.now + 1000 * rank,
+        )
+
+    def step(self, number: int, *, last: bool = False) -> set[bool]:
+        """Let all ranks do a step; return their answers."""
+        self.answer, self.wishes = max(self.wishes), [0] * len(self.wishes)
+        answers = set()
+        for saver in self.savers:
+            answers.add(saver.should_checkpoint(last=last))
+            if True in answers:
+                saver.checkpoint({}, number, last=last)
+        return answers
+
+
+class Ranks:
+    writes = True
+
+    def __init__(self, job: Job, rank: int, world_size: int) -> None:
+        self.job, self.rank, self.world_size = job, rank, world_size
+
+    def leaves(self, _drained: bool) -> bool:
+        return True
+
+    def from_first(self, make: Callable[[], Any]) -> Any:
+        if self.rank == 0:
+            self.job.made = make()
+        return self.job.made
+
+    def agree(self, wish: int) -> int:
+        self.job.wishes[self.rank] = wish
+        return self.job.answer
+
+
+class Storage:
+    def __init__(self, job: Job, rank: int) -> None:
+        self.job, self.rank = job, rank
+
+    def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
+        state["loaded"] = checkpoint.step
+
+    def save(
+        self, _state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+    ) -> None:
+        self.job.saved.append((self.rank, checkpoint.step, wait))
+        if self.rank == len(self.job.savers) - 1:
+            checkpoint.path.mkdir(parents=True)
+            self.job.folder.commit(checkpoint)
+        done()
+
+    def wait(self) -> None:
+        pass
+
+
+@given(
+    st.integers(1, 5),
+    st.lists(st.tuples(st.floats(0, 90), st.sets(st.integers(0, 4), max_size=1)), min_size=1, max_size=20),
+)
+def test_all_ranks_give_the_same_answer(world_size: int, steps: list[tuple[float, set[int]]]) -> None:
+    """Their clocks differ, and drains come to any of them at any time."""
+    job = Job(Path("/nonexistent"), world_size)
+    for saver in job.savers:
+        saver._storage = NoStorage()
+    for number, (seconds, drained) in enumerate(steps):
+        job.now += seconds
+        job.drained |= drained & set(range(world_size))
+        asked = bool(job.drained)
+        assert len(job.step(number)) == 1
+        assert len({saver.draining for saver in job.savers}) == 1
+        assert asked or not job.savers[0].draining
+
+
+class NoStorage(Storage):
+    def __init__(self) -> None:
+        pass
+
+    def save(self, *_: object, **__: object) -> None:
+        pass
+
+
+def test_a_periodic_checkpoint_comes_after_a_minute_and_one_only(tmp_path: Path) -> None:
+    job = Job(tmp_path, 2)
+    for number in range(1, 100):
+        job.now += 1
+        job.step(number)
+    assert [step for rank, step, _ in job.saved if rank == 0] == [61]
+    assert not job.savers[0].draining
+
+
+def test_a_drained_node_saves_at_once_waits_until_it_is_durable_and_ends(tmp_path: Path) -> None:
+    job = Job(tmp_path, 3)
+    job.step(1)
+    job.drained = {2}
+    assert job.step(2) == {False}
+    assert job.step(3) == {True}
+    assert job.saved == [(0, 3, True), (1, 3, True), (2, 3, True)]
+    assert all(saver.draining for saver in job.savers)
+
+
+@pytest.mark.parametrize(("last", "failures"), [(True, 0), (False, 1)])
+def test_a_restart_goes_on_after_the_newest_checkpoint_and_counts_failures(
+    tmp_path: Path, last: bool, failures: int
+) -> None:
+    first = Job(tmp_path, 1)
+    assert not first.savers[0].restore({})
+    first.now = 360.0
+    first.step(6)
+    first.step(7, last=last)
+    second = Job(tmp_path, 1)
+    state: dict[str, Any] = {}
+    assert second.savers[0].restore(state)
+    assert state == {"loaded": 7}
+    assert second.savers[0].next_step == 7
+    assert second.savers[0]._cadence.history() == History(failures=failures, rank_hours=0.1)
