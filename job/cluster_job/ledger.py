@@ -1,0 +1,158 @@
+"""Which seconds of a run were training, and what they cost: the one place where Goodput and LostSeconds are defined.
+
+- A step is **kept** when it is done for the first time; a step that is done again after a restart is not.
+- **Kept seconds** are the time of kept steps, each at most twice the median step. So what a slow loader, a checkpoint
+  or a hang adds to a step beyond that is lost.
+- **LostSeconds** is every other second since the last report: setting up, compiling, waiting, redoing steps, and
+  the whole time between two processes of the run, when nothing reported. A pause of more than a day, and one after
+  the run's last step, are taken for a stop on purpose: they are neither lost nor paid by the run.
+- **Goodput** is the share of kept seconds in the last hour, 0 to 1, or since the run began. The published
+  "effective training time" is the same share of a whole run; `goodput_of_run` is that.
+- **Cost** is elapsed time x nodes x the price of a node, lost seconds included: nodes are billed while they wait.
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from statistics import median
+
+HOUR = 3600.0
+STOPPED_ON_PURPOSE = 24 * HOUR
+_MOST_OF_A_STEP = 2.0
+_RECENT_STEPS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """What is remembered of a run from one process to the next.
+
+    Attributes:
+        at: When it was written, in seconds since 1970.
+        highest_step: The highest step that was done. -1: none was.
+        kept_seconds: The seconds that count as training.
+        lost_seconds: Those that do not.
+        cost_usd: What the run has cost. None: the price of a node is unknown.
+        finished: Whether the last step is done.
+    """
+
+    at: float
+    highest_step: int = -1
+    kept_seconds: float = 0.0
+    lost_seconds: float = 0.0
+    cost_usd: float | None = None
+    finished: bool = False
+
+    @property
+    def goodput_of_run(self) -> float | None:
+        """The share of kept seconds since the run began. None: no time has passed."""
+        elapsed = self.kept_seconds + self.lost_seconds
+        return self.kept_seconds / elapsed if elapsed else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """What happened between two reports.
+
+    Attributes:
+        seconds: How long it was.
+        lost_seconds: Its seconds that were not kept.
+        goodput: The share of kept seconds in the last hour.
+        steps: How many steps were done, redone ones included.
+        step_seconds: The median time of a step. None: too few steps were done yet.
+    """
+
+    seconds: float
+    lost_seconds: float
+    goodput: float
+    steps: int
+    step_seconds: float | None
+
+
+class Ledger:
+    """Counts the seconds and dollars of a run, over the restarts of its processes."""
+
+    def __init__(self, now: float, before: Totals | None = None, *, usd_per_hour: float | None = None) -> None:
+        """Go on where an earlier process of the run ended.
+
+        Args:
+            now: The time, in seconds since 1970.
+            before: What that process remembered. Default: - the run begins.
+            usd_per_hour: What all nodes of the run cost in an hour. Default: - it is unknown.
+        """
+        totals = before or Totals(at=now)
+        if totals.finished or now - totals.at > STOPPED_ON_PURPOSE:
+            totals = replace(totals, at=now)
+        self.totals = replace(totals, finished=False)
+        self._usd_per_hour = usd_per_hour
+        self._recent: deque[float] = deque(maxlen=_RECENT_STEPS)
+        self._open: list[tuple[float, bool]] = []
+        self._hour: deque[tuple[float, float, float]] = deque()
+        self._highest = totals.highest_step
+        self._last_end = now
+
+    @property
+    def step_seconds(self) -> float | None:
+        """The median time of the last steps. None: no step was done."""
+        return median(self._recent) if self._recent else None
+
+    def step_done(self, now: float, step: int, seconds: float) -> None:
+        """Count a step.
+
+        Args:
+            now: The time, in seconds since 1970.
+            step: Its number.
+            seconds: How long it took, from the end of the step before it.
+        """
+        self._recent.append(seconds)
+        self._open.append((seconds, step > self._highest))
+        self._highest = max(self._highest, step)
+        self._last_end = now
+
+    def close_period(self, now: float) -> Period:
+        """Return what happened since the last report, and remember it.
+
+        The step that is being done is left to the next report, with as much of its time as may be kept.
+
+        Args:
+            now: The time, in seconds since 1970.
+        """
+        steps, self._open = self._open, []
+        usual = self.step_seconds
+        limit = _MOST_OF_A_STEP * (usual or 0.0)
+        end = max(self.totals.at, self._last_end, now - limit)
+        seconds = end - self.totals.at
+        kept = min(sum(min(took, limit) for took, is_new in steps if is_new), seconds)
+        self._hour.append((end, seconds, kept))
+        self.totals = replace(
+            self.totals,
+            at=end,
+            highest_step=self._highest,
+            kept_seconds=self.totals.kept_seconds + kept,
+            lost_seconds=self.totals.lost_seconds + seconds - kept,
+            cost_usd=self._cost(seconds),
+        )
+        return Period(
+            seconds=seconds,
+            lost_seconds=seconds - kept,
+            goodput=self._goodput(end),
+            steps=len(steps),
+            step_seconds=usual,
+        )
+
+    def finish(self) -> None:
+        """Remember that the last step is done, so that what follows is not lost."""
+        self.totals = replace(self.totals, finished=True)
+
+    def _cost(self, seconds: float) -> float | None:
+        if self._usd_per_hour is None:
+            return self.totals.cost_usd
+        return (self.totals.cost_usd or 0.0) + self._usd_per_hour * seconds / HOUR
+
+    def _goodput(self, now: float) -> float:
+        while self._hour and self._hour[0][0] <= now - HOUR:
+            self._hour.popleft()
+        seconds = kept = 0.0
+        for end, length, useful in self._hour:
+            # Of a period that began before the last hour the part counts that lies within it.
+            part = min(1.0, (end - (now - HOUR)) / length) if length else 0.0
+            seconds, kept = seconds + length * part, kept + useful * part
+        return kept / seconds if seconds else 0.0

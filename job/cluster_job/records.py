@@ -1,0 +1,50 @@
+"""What the processes of a run leave in the runs' table: what ranks measured, and the last report of each run.
+
+What a rank measured lies below the run's own key, and the reports of all runs below one key, so that one query lists
+them: for the next process of a run, and for the command `training-cluster status`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+REPORTS = "#reports"
+"""Below this key the last report of each run lies, by the run's name."""
+
+RANK_PREFIX = "rank#"
+"""How the keys start below which ranks say what they measured."""
+
+
+class Items(Protocol):
+    """The items below one key, as `table.RunTable` has them."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Put a value at a key, whatever lies there."""
+
+    def list(self, prefix: str) -> Mapping[str, bytes]:
+        """Return the values whose keys begin with a text, by their keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """The items that a process reads and writes.
+
+    Attributes:
+        run: Those of its run.
+        reports: The last reports of all runs.
+    """
+
+    run: Items
+    reports: Items
+
+
+def encoded(value: Mapping[str, object]) -> bytes:
+    """Return a value as the table holds it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decoded(value: bytes) -> Mapping[str, Any]:
+    """Return what `encoded` encoded."""
+    found: Mapping[str, Any] = json.loads(value)
+    return found

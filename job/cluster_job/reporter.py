@@ -1,0 +1,278 @@
+"""What reports a run once a minute, and notices when it hangs or is slow: a thread beside the training."""
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+
+from cluster_job.causes import RankFacts, likely_cause
+from cluster_job.environment import Environment
+from cluster_job.exchange import Exchange
+from cluster_job.hang_watch import HangWatch, Node, say
+from cluster_job.hangs import longest_step
+from cluster_job.ledger import Ledger, Period, Totals
+from cluster_job.measuring import Recent, Stopwatch
+from cluster_job.metrics import HEARTBEAT_SECONDS, Report, RunMetric, Sink, peak_flops
+from cluster_job.readings import EfaCounters, Gpu
+from cluster_job.records import Records, decoded, encoded
+from cluster_job.stragglers import LocalTimes, SlowRank, slow_ranks
+
+REPORT_EVERY = 60.0
+LOOK_EVERY = 15.0
+_START_SECONDS = 1800.0
+"""For how long a process may set up before its first step, as far as the heartbeat goes."""
+
+_SLOWEST = 5
+_INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a run does, as the script says.
+
+    Attributes:
+        name: The run's name.
+        global_batch: The samples of one step over all ranks.
+        flops_per_sample: The floating-point operations for one sample. None: no MFU is reported.
+        cost_cap_usd: What the run may cost. None: there is no cap.
+    """
+
+    name: str
+    global_batch: int
+    flops_per_sample: float | None = None
+    cost_cap_usd: float | None = None
+
+
+@dataclass(kw_only=True)
+class _Steps:
+    """What the script did since the last report."""
+
+    last: int | None = None
+    samples: int = 0
+    share: int = 0
+    loss: float | None = None
+
+
+class Reporter:
+    """Reports a run: each rank says what it measured, and rank 0 the metrics.
+
+    What the script calls takes microseconds and fails for nothing that lies outside the script.
+    """
+
+    def __init__(
+        self, work: Work, environment: Environment, sink: Sink, *, records: Records | None, node: Node | None = None
+    ) -> None:
+        self._work, self._environment, self._sink, self._records = work, environment, sink, records
+        self._node = node or Node()
+        self._watch, self._hangs = Stopwatch(), HangWatch(work.name, environment, self._node)
+        self._exchange = Exchange(environment, records)
+        self._local, self._recent, self._steps = LocalTimes(), Recent(), _Steps()
+        self._failed: set[str] = set()
+        self._alive = self._reported = self._node.now()
+        self._ledger = Ledger(self._alive, self._before(), usd_per_hour=self._usd_per_hour)
+        self._beaten = 0.0
+        self._wants_loss = True
+        self._gpus: Sequence[Gpu] = ()
+        self._efa: EfaCounters | None = None
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="cluster-job-reporter", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def begin(self, step: int) -> None:
+        """Start a step."""
+        self._watch.begin(step)
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Time the rank's own work of a step, until it exchanges something with others."""
+        return self._watch.computing()
+
+    def alive(self) -> None:
+        """Say that the process is at work though it does no step, such as in a long evaluation."""
+        self._alive = self._node.now()
+
+    def done(self, step: int, *, loss: object, samples: int, share: int) -> None:
+        """Count a finished step.
+
+        Args:
+            step: Its number.
+            loss: Its loss on this rank, as anything that `float` takes; it is asked for once a minute only, since a
+                GPU is waited for then.
+            samples: How many samples this rank took.
+            share: How many were its share of the global batch.
+        """
+        seconds = self._watch.end(step)
+        for times in self._watch.finished():
+            self._recent.add(times)
+            self._local.add(times.step, times.data + times.compute)
+        value = None
+        if self._wants_loss:
+            self._wants_loss = False
+            value = float(loss)  # type: ignore[arg-type] # a number, or a tensor of one
+        with self._lock:
+            self._alive = self._node.now()
+            self._ledger.step_done(self._alive, step, seconds)
+            self._steps.last = step
+            self._steps.samples += samples
+            self._steps.share += share
+            self._steps.loss = self._steps.loss if value is None else value
+
+    def finish(self, *, complete: bool) -> None:
+        """Send the last report, and end the thread.
+
+        Args:
+            complete: Whether the run has done its last step: what follows is no lost time.
+        """
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=LOOK_EVERY)
+        self._attempt("the last report", lambda: self._report(self._node.now(), finished=complete))
+
+    def look(self) -> None:
+        """Do what is due: look for a hang, report, send a heartbeat."""
+        now = self._node.now()
+        self._attempt("the look for a hang", lambda: self._hangs.look(now - self._alive, self._usual))
+        if now - self._reported >= REPORT_EVERY:
+            self._reported = now
+            self._attempt("the report", lambda: self._report(now))
+        if self._environment.local_rank == 0 and now - self._beaten >= HEARTBEAT_SECONDS and self._is_at_work(now):
+            self._beaten = now
+            self._attempt("the heartbeat", self._beat)
+
+    def _loop(self) -> None:
+        while not self._ended.wait(LOOK_EVERY):
+            self.look()
+
+    def _attempt(self, what: str, act: Callable[[], None]) -> None:
+        """Do something that must never end the training; say once for each kind of error that it failed."""
+        try:
+            act()
+        except Exception as error:
+            kind = f"{what} {type(error).__name__}"
+            if kind not in self._failed:
+                self._failed.add(kind)
+                say(f"{what} of run {self._work.name} failed, and training goes on: {error}")
+
+    @property
+    def _usual(self) -> float | None:
+        with self._lock:
+            return self._ledger.step_seconds
+
+    @property
+    def _usd_per_hour(self) -> float | None:
+        cluster = self._environment.cluster
+        if cluster is None or cluster.node_hour_usd is None:
+            return None
+        return cluster.node_hour_usd * self._environment.nodes
+
+    def _before(self) -> Totals | None:
+        """Return what an earlier process of the run remembered."""
+        found: list[Totals] = []
+
+        def read() -> None:
+            name = self._work.name
+            reports = {} if self._records is None else self._records.reports.list(name)
+            if name in reports:
+                found.append(Totals(**decoded(reports[name])["totals"]))
+
+        if self._environment.rank == 0:
+            self._attempt("reading what was known", read)
+        return found[0] if found else None
+
+    def _is_at_work(self, now: float) -> bool:
+        """Say whether the idle stop is to leave the node alone: a job that hangs is not kept."""
+        usual = self._usual
+        return now - self._alive < (_START_SECONDS if usual is None else longest_step(usual))
+
+    def _beat(self) -> None:
+        instance = self._node.instance_id()
+        if instance is not None and _INSTANCE.fullmatch(instance):
+            self._sink.beat(instance)
+
+    def _report(self, now: float, *, finished: bool = False) -> None:
+        with self._lock:
+            steps, self._steps = self._steps, _Steps(last=self._steps.last, loss=self._steps.loss)
+            period = self._ledger.close_period(now)
+            if finished:
+                self._ledger.finish()
+        facts = self._facts()
+        if facts is not None:
+            self._exchange.give(now, facts, self._local.windows)
+        if self._environment.rank != 0:
+            return
+        ranks = {**self._exchange.take(now), **({0: (facts, self._local.windows)} if facts is not None else {})}
+        slow = slow_ranks({rank: windows for rank, (_, windows) in ranks.items()}, self._environment.world_size)
+        cause = likely_cause([each for each, _ in ranks.values()], slow)
+        report = Report(
+            run=self._work.name,
+            at=now,
+            step=steps.last,
+            values=self._values(now, period, steps, slow),
+            fields={
+                "nodes": self._environment.nodes,
+                "world_size": self._environment.world_size,
+                "slowest_ranks": [[one.rank, round(one.factor, 3)] for one in slow[:_SLOWEST]],
+                "likely_cause": None if cause is None else {"kind": cause.kind.value, "sentence": cause.sentence},
+            },
+        )
+        self._wants_loss = True
+        self._attempt("the run's record", lambda: self._remember(report))
+        self._sink.send(report)
+
+    def _remember(self, report: Report) -> None:
+        if self._records is not None:
+            item = {
+                "totals": asdict(self._ledger.totals),
+                "cost_cap_usd": self._work.cost_cap_usd,
+                **report.values_by_name(),
+                **report.fields,
+            }
+            self._records.reports.put(self._work.name, encoded(item))
+
+    def _facts(self) -> RankFacts | None:
+        """Return what this rank measured. None: no step has said where it computes."""
+        again = None
+        if self._environment.local_rank == 0:
+            self._gpus = self._node.gpus()
+            before, self._efa = self._efa, self._node.efa()
+            again = None if before is None or self._efa is None else self._efa.retransmitted_since(before)
+        data, compute, step = self._recent.data_seconds, self._recent.compute_seconds, self._usual
+        if data is None or compute is None or step is None:
+            return None
+        return RankFacts(
+            rank=self._environment.rank,
+            node=self._environment.node,
+            step_seconds=step,
+            data_seconds=data,
+            compute_seconds=compute,
+            throttled_gpus=tuple(gpu.index for gpu in self._gpus if gpu.is_throttled),
+            retransmitted_share=again,
+        )
+
+    def _values(
+        self, now: float, period: Period, steps: _Steps, slow: Sequence[SlowRank]
+    ) -> Mapping[RunMetric, float]:
+        cost, cap = self._ledger.totals.cost_usd, self._work.cost_cap_usd
+        rate = mfu = None
+        if period.seconds > 0 and steps.share:
+            # Shares of ranks may differ by a sample: what this one took counts beside its own share.
+            rate = self._work.global_batch * period.steps * (steps.samples / steps.share) / period.seconds
+            peak = peak_flops(self._gpus[0].name) if self._gpus else None
+            if self._work.flops_per_sample is not None and peak is not None:
+                mfu = self._work.flops_per_sample * rate / (peak * self._environment.world_size)
+        values = {
+            RunMetric.LOSS: steps.loss,
+            RunMetric.SAMPLES_PER_SECOND: rate,
+            RunMetric.STEP_SECONDS: period.step_seconds,
+            RunMetric.MFU: mfu,
+            RunMetric.GOODPUT: period.goodput,
+            RunMetric.LOST_SECONDS: period.lost_seconds,
+            RunMetric.COST: cost,
+            RunMetric.COST_SHARE: cost / cap if cost is not None and cap is not None else None,
+            RunMetric.SECONDS_WITHOUT_STEP: now - self._alive,
+            RunMetric.SLOW_RANKS: float(len(slow)),
+        }
+        return {metric: value for metric, value in values.items() if value is not None}

@@ -1,0 +1,65 @@
+from cluster_job.ledger import HOUR, STOPPED_ON_PURPOSE, Ledger, Period, Totals
+
+
+def _train(ledger: Ledger, now: float, steps: range, seconds: float = 10.0) -> float:
+    for step in steps:
+        now += seconds
+        ledger.step_done(now, step, seconds)
+    return now
+
+
+def test_steps_on_end_are_all_training_however_reports_cut_them() -> None:
+    ledger, now, lost = Ledger(0.0), 0.0, []
+    for step in range(100):
+        now += 45.0
+        ledger.step_done(now, step, 45.0)
+        if step % 2:
+            lost.append(ledger.close_period(now + 15.0).lost_seconds)
+
+    assert lost == [0.0] * 50
+    assert ledger.totals.goodput_of_run == 1.0
+
+
+def test_a_step_that_is_done_again_is_lost_and_so_is_the_time_until_it() -> None:
+    first = Ledger(0.0, usd_per_hour=360.0)
+    first.close_period(_train(first, 0.0, range(30)))
+
+    second = Ledger(500.0, first.totals, usd_per_hour=360.0)
+    period = second.close_period(_train(second, 600.0, range(20, 40)))
+
+    # 200 seconds after the death, 100 of setting up, and ten steps that the first process had done.
+    assert period.lost_seconds == 300.0 + 100.0
+    assert second.totals.kept_seconds == 400.0
+    assert second.totals.cost_usd == 80.0
+    assert period.goodput == 100.0 / 500.0
+
+
+def test_a_long_step_counts_with_twice_the_median_and_one_that_hangs_is_lost_while_it_does() -> None:
+    ledger = Ledger(0.0)
+    ledger.close_period(now := _train(ledger, 0.0, range(20)))
+
+    hanging = ledger.close_period(now + 100.0)
+    ledger.step_done(now + 500.0, 20, 500.0)
+    after = ledger.close_period(now + 500.0)
+
+    assert (hanging.seconds, hanging.lost_seconds) == (80.0, 80.0)
+    assert (after.seconds, after.lost_seconds) == (420.0, 400.0)
+
+
+def test_goodput_is_that_of_the_last_hour() -> None:
+    ledger = Ledger(0.0)
+    ledger.close_period(now := 2 * HOUR)
+    ledger.close_period(now := _train(ledger, now, range(180)))
+
+    assert ledger.close_period(now).goodput == 0.5
+
+
+def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> None:
+    for before in (Totals(at=0.0, cost_usd=1.0, finished=True), Totals(at=-STOPPED_ON_PURPOSE, cost_usd=1.0)):
+        ledger = Ledger(1.0, before, usd_per_hour=100.0)
+
+        assert ledger.close_period(1.0) == Period(
+            seconds=0.0, lost_seconds=0.0, goodput=0.0, steps=0, step_seconds=None
+        )
+        assert ledger.totals.cost_usd == 1.0
+        assert not ledger.totals.finished

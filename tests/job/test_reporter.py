@@ -1,0 +1,235 @@
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_job.environment import Cluster, Environment, Launcher
+from cluster_job.hang_watch import Node
+from cluster_job.hangs import HUNG_EXIT_CODE
+from cluster_job.metrics import PEAK_FLOPS, CloudWatch, Lines
+from cluster_job.readings import EfaCounters, Gpu
+from cluster_job.records import Records, decoded
+from cluster_job.reporter import LOOK_EVERY, Reporter, Work
+from fake_service import FakeService
+
+_CLUSTER = Cluster(cluster="llama", node_group="workers", region="us-east-1", node_hour_usd=55.0)
+_ENVIRONMENT = Environment(
+    launcher=Launcher.TORCHRUN,
+    run="llama-1",
+    cluster=_CLUSTER,
+    rank=0,
+    world_size=16,
+    local_rank=0,
+    local_world_size=8,
+    node_rank=0,
+    nodes=2,
+    node="i-00000000000000000",
+)
+_WORK = Work(name="llama-1", global_batch=2048, flops_per_sample=1e13, cost_cap_usd=1100.0)
+
+
+class _Items(dict[str, bytes]):
+    """A table's items in memory."""
+
+    def put(self, key: str, value: bytes) -> None:
+        self[key] = value
+
+    def list(self, prefix: str) -> Mapping[str, bytes]:
+        return {key: value for key, value in self.items() if key.startswith(prefix)}
+
+
+class _FakeCloudWatch(FakeService):
+    def __init__(self) -> None:
+        super().__init__("cloudwatch")
+
+    def put_metric_data(self, **parameters: Any) -> None:
+        self.record("PutMetricData", parameters)
+
+    def values(self, name: str, *dimensions: str) -> list[float]:
+        return [
+            one["Value"]
+            for _, request in self.requests
+            for one in request["MetricData"]
+            if one["MetricName"] == name and tuple(each["Name"] for each in one["Dimensions"]) == dimensions
+        ]
+
+
+class _Scene:
+    """A process of a run on a node whose clock the test moves."""
+
+    def __init__(
+        self, folder: Path, environment: Environment = _ENVIRONMENT, records: Records | None = None, now: float = 1e9
+    ) -> None:
+        self.now, self.percent, self.efa_bytes = now, 100.0, 0
+        self.exits: list[int] = []
+        self.cloudwatch = _FakeCloudWatch()
+        self.out = StringIO()
+        self.records = records or Records(run=_Items(), reports=_Items())
+        self.folder = folder
+        sink = CloudWatch(self.cloudwatch, namespace="CdkTrainingCluster", cluster="llama", lines=Lines(self.out))
+        node = Node(
+            now=lambda: self.now,
+            gpus=lambda: tuple(
+                Gpu(index=n, name="NVIDIA H100 80GB HBM3", percent=self.percent, is_throttled=False) for n in range(8)
+            ),
+            efa=lambda: EfaCounters(bytes=self.efa_bytes, sent_bytes=self.efa_bytes, retransmitted_bytes=0),
+            stacks=folder,
+            end=self.exits.append,
+            instance_id=lambda: environment.node,
+        )
+        self.reporter = Reporter(_WORK, environment, sink, records=self.records, node=node)
+        self.reporter._watch._clock = lambda: self.now  # the one clock of the scene
+
+    def train(self, steps: range, seconds: float = 1.0, *, local: float = 0.5, loss: Any = 2.5) -> None:
+        for step in steps:
+            self.reporter.begin(step)
+            with self.reporter.computing():
+                self.now += local
+            self.now += seconds - local
+            self.reporter.done(step, loss=loss, samples=128, share=128)
+            if step % int(LOOK_EVERY) == int(LOOK_EVERY) - 1:
+                self.reporter.look()
+
+    def wait(self, seconds: float) -> None:
+        end = self.now + seconds
+        while self.now < end and not self.exits:
+            self.now += LOOK_EVERY
+            self.reporter.look()
+
+    @property
+    def lines(self) -> Iterator[dict[str, Any]]:
+        return (json.loads(line) for line in self.out.getvalue().splitlines())
+
+
+def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path)
+    scene.train(range(120))
+
+    rate = 2048.0
+    expected = {
+        "Loss": 2.5,
+        "SamplesPerSecond": rate,
+        "StepSeconds": 1.0,
+        "Mfu": 1e13 * rate / (16 * PEAK_FLOPS["H100"]),
+        "Goodput": 1.0,
+        "LostSeconds": 0.0,
+        "CostUsd": 2 * 55.0 / 30,
+        "CostShareOfCap": 2 * 55.0 / 30 / 1100,
+        "SecondsWithoutStep": 0.0,
+        "SlowRanks": 0.0,
+    }
+    found = {name: scene.cloudwatch.values(name, "Cluster", "Run") for name in expected}
+    minutes = {name: [value / 2 if "Cost" in name else value, value] for name, value in expected.items()}
+    assert found == {name: pytest.approx(values) for name, values in minutes.items()}
+    by_cluster = {name for name in expected if scene.cloudwatch.values(name, "Cluster")}
+    assert by_cluster == {"Goodput", "SecondsWithoutStep", "CostShareOfCap", "SlowRanks"}
+    assert [line["step"] for line in scene.lines] == [59, 119]
+    assert {line["world_size"] for line in scene.lines} == {16}
+
+
+def test_a_loss_is_asked_for_once_a_minute_and_one_that_is_no_number_is_left_out(tmp_path: Path) -> None:
+    class Tensor:
+        asked = 0
+
+        def __float__(self) -> float:
+            self.asked += 1
+            return float("nan")
+
+    scene, loss = _Scene(tmp_path), Tensor()
+    scene.train(range(180), loss=loss)
+
+    assert loss.asked == 3
+    assert scene.cloudwatch.values("Loss", "Cluster", "Run") == []
+    assert len(scene.cloudwatch.values("Goodput", "Cluster", "Run")) == 3
+
+
+def test_what_a_process_remembered_goes_on_in_the_next(tmp_path: Path) -> None:
+    first = _Scene(tmp_path)
+    first.train(range(120))
+    second = _Scene(tmp_path, records=first.records, now=first.now + 600.0)
+    second.train(range(60, 180))
+
+    # Ten minutes until the process was there again, and 60 steps that are done again; a minute each report.
+    assert second.cloudwatch.values("LostSeconds", "Cluster", "Run") == [660.0, 0.0]
+    totals = decoded(second.records.reports.list("llama-1")["llama-1"])["totals"]
+    assert totals["kept_seconds"] / (totals["kept_seconds"] + totals["lost_seconds"]) == 180 / 840
+
+
+def test_ranks_that_are_slow_are_named_with_the_likely_cause_in_the_log_line_alone(tmp_path: Path) -> None:
+    records = Records(run=_Items(), reports=_Items())
+    scenes = [
+        _Scene(tmp_path, replace(_ENVIRONMENT, rank=rank, local_rank=rank % 8, node=f"i-{rank // 8:017}"), records)
+        for rank in range(16)
+    ]
+    for rank, scene in reversed(list(enumerate(scenes))):
+        scene.train(range(120), local=0.75 if rank == 11 else 0.5 + rank / 1000)
+
+    *_, line = scenes[0].lines
+    assert line["slowest_ranks"] == [[11, pytest.approx(1.48, abs=0.01)]]
+    assert line["likely_cause"]["kind"] == "one rank"
+    assert line["likely_cause"]["sentence"].startswith("rank 11 on i-00000000000000001 takes 1.4")
+    assert scenes[0].cloudwatch.values("SlowRanks", "Cluster") == [1.0, 1.0]
+    assert [scene.cloudwatch.values("SlowRanks", "Cluster") for scene in scenes[1:]] == [[]] * 15
+
+
+@pytest.mark.parametrize(("percent", "exits"), [(100.0, [HUNG_EXIT_CODE]), (0.0, [])])
+def test_a_process_that_does_no_step_writes_its_stacks_and_ends_when_it_hangs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], percent: float, exits: list[int]
+) -> None:
+    scene = _Scene(tmp_path)
+    scene.train(range(60))
+    scene.percent = percent
+    scene.wait(285.0)
+    assert not list(tmp_path.rglob("*.txt"))
+    scene.wait(900.0)
+
+    assert scene.exits == exits
+    assert "rank 0 on i-00000000000000000 has done no step for 300 s" in capfd.readouterr().err
+    assert len(list(tmp_path.rglob("*.txt"))) == 1 + len(exits)
+    # The idle stop is not kept from a node whose job hangs.
+    assert len(scene.cloudwatch.values("JobHeartbeat", "InstanceId")) == 2
+
+
+def test_a_long_evaluation_that_says_it_is_at_work_is_no_hang(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path)
+    scene.train(range(60))
+    for _ in range(20):
+        scene.wait(60.0)
+        scene.reporter.alive()
+
+    assert scene.exits == []
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+def test_each_node_beats_every_four_minutes_and_while_it_sets_up(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path, replace(_ENVIRONMENT, rank=8, node_rank=1))
+    scene.wait(1795.0)
+    assert len(scene.cloudwatch.values("JobHeartbeat", "InstanceId")) == 8
+    scene.wait(3600.0)
+
+    assert len(scene.cloudwatch.values("JobHeartbeat", "InstanceId")) == 8
+    other = _Scene(tmp_path, replace(_ENVIRONMENT, rank=9, local_rank=1))
+    other.wait(600.0)
+    assert other.cloudwatch.requests == []
+
+
+def test_what_aws_refuses_is_said_once_and_training_goes_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = _Scene(tmp_path)
+    for _ in range(9):
+        scene.cloudwatch.fail_next("PutMetricData", "Throttling")
+    scene.train(range(180))
+    scene.reporter.finish(complete=True)
+
+    said = capfd.readouterr().err.splitlines()
+    assert [line.partition(", and")[0] for line in said] == [
+        "cluster_job: the heartbeat of run llama-1 failed",
+        "cluster_job: the report of run llama-1 failed",
+        "cluster_job: the last report of run llama-1 failed",
+    ]
+    assert decoded(scene.records.reports.list("llama-1")["llama-1"])["totals"]["finished"]
