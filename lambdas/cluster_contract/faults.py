@@ -43,6 +43,9 @@ class FaultKind(str, Enum):
     SXID = "sxid"
     """An error of NVIDIA's NVSwitch driver, in the kernel's log."""
 
+    NEURON = "neuron"
+    """A hardware error that the Neuron runtime writes into the kernel's log."""
+
     CHECK = "check"
     """A check of the node itself, by `cluster-node watch` or `cluster-node verify`."""
 
@@ -80,7 +83,7 @@ class Fault(NamedTuple):
     """Describe one fault.
 
     Attributes:
-        code: The Xid or SXid as text, `*` for any that has no row, or the name of a check.
+        code: The Xid or SXid as text, `*` for any that has no row, or the name of a Neuron error or a check.
         kind: Where it is seen.
         action: What ends it.
         meaning: What it means, in a sentence without its full stop.

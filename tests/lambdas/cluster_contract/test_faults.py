@@ -41,7 +41,9 @@ def test_the_action_of_an_nvswitch_s_error(text: str, action: FaultAction) -> No
 
 def test_each_row_has_its_document_and_only_what_drains_is_replaced_the_second_time() -> None:
     for fault in FAULTS.values():
-        assert fault.source.startswith(("https://docs.nvidia.com/", "https://docs.aws.amazon.com/"))
+        assert fault.source.startswith(
+            ("https://docs.nvidia.com/", "https://docs.aws.amazon.com/", "https://awsdocs-neuron.")
+        )
         assert not fault.meaning.endswith(".")
         assert fault.repeat in {None, _P}
         assert fault.repeat is None or fault.action is _B

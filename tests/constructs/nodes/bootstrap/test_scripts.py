@@ -75,14 +75,14 @@ def test_the_steps_come_in_order(make_node: MakeNode) -> None:
 def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(make_node: MakeNode) -> None:
     node = make_node(vendor=AcceleratorVendor.OTHER, EFA="", MOUNT_SOURCE="", MOUNT_POINT="")
     assert node.bootstrap().returncode == 0
-    assert node.steps == ["updates", "limits", "kernel", "nvme", "environment", "updates"]
+    assert node.steps == ["updates", "limits", "kernel", "nvme", "commands", "environment", "updates"]
     assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
 
 
 def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None:
     node = make_node()
     assert node.bootstrap().returncode == 0
-    for command, said in (("cluster-node", "give one of hydrate"), ("wait-for-dataset", "usage: wait-for-dataset")):
+    for command, said in (("cluster-node", "give one of drain"), ("wait-for-dataset", "usage: wait-for-dataset")):
         result = node.run(str(node.root / "usr/local/bin" / command))
         assert (result.returncode, said in result.stderr) == (2, True)
 

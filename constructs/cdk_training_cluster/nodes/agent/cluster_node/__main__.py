@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from . import hydrate, waiting
+from . import drain_files, hydrate, waiting
 
 COMMANDS = {
+    "drain": drain_files.drain,
     "hydrate": hydrate.main,
+    "undrain": drain_files.undrain,
     "wait-for-dataset": waiting.main,
 }
 

@@ -61,8 +61,8 @@ if [[ -n $MOUNT_SOURCE ]]; then
   run lustre bash lustre.sh
   if [[ -n ${MOUNT_EFA:-} ]]; then run lustre-efa bash lustre_efa.sh; fi
   run mount bash mount.sh
-  run commands bash commands.sh
 fi
+run commands bash commands.sh
 run environment bash environment.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi

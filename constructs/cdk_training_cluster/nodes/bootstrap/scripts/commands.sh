@@ -1,5 +1,5 @@
 #!/bin/bash
-# Puts the program cluster-node, and wait-for-dataset for job scripts, on every user's path.
+# Puts the program cluster-node on every user's path, and wait-for-dataset for job scripts where there is a data set.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
@@ -15,4 +15,4 @@ EOF
 }
 
 put_command cluster-node ""
-put_command wait-for-dataset wait-for-dataset
+if [[ -n $MOUNT_SOURCE ]]; then put_command wait-for-dataset wait-for-dataset; fi
