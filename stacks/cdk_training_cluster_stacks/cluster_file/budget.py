@@ -8,10 +8,11 @@ from cdk_training_cluster import Budget, OnExceed
 from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, WARNING_MINUTES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Usd = Annotated[float, fields.within(MONTHLY_USD)]
-_Percent = Annotated[float, fields.within(THRESHOLD)]
+_Usd = Annotated[float, within(MONTHLY_USD)]
+_Percent = Annotated[float, within(THRESHOLD)]
 
 
 class BudgetSettings(Settings):
@@ -34,7 +35,7 @@ class BudgetSettings(Settings):
     """What the function does when this cluster's dollars of the month reach the budget: `notify` leaves the nodes
     alone, `no-new-nodes` starts none beside those that run, `stop` sends a warning and then stops the node groups."""
 
-    warning_minutes: Annotated[float, fields.within(WARNING_MINUTES)] = 30
+    warning_minutes: Annotated[float, within(WARNING_MINUTES)] = 30
     """How long before such a stop the alert topic gets a warning: 10 to 660."""
 
     max_usd_per_hour: _Usd | None = Field(default=None, examples=[500])

@@ -9,6 +9,7 @@ from cdk_training_cluster.storage.exported_checkpoints import DEFAULT_DIRECTORY,
 from cdk_training_cluster.storage.express_checkpoints import BUCKET_NAME, ZONE_ID
 from cdk_training_cluster.validation import bounds
 from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.forms import Text, within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 _DAYS = bounds.Whole(minimum=1, maximum=DAYS.maximum // DAYS.minimum)
@@ -40,13 +41,13 @@ class ExportedSettings(Settings):
     prefix: fields.Prefix = Field(default="", examples=["runs/"])
     """How the keys start, such as runs/. Left out: the whole bucket."""
 
-    keep_versions: Annotated[int, fields.within(KEEP_VERSIONS)] | None = Field(default=None, examples=[5])
+    keep_versions: Annotated[int, within(KEEP_VERSIONS)] | None = Field(default=None, examples=[5])
     """How many older versions of an overwritten file are kept: 1 to 100. Left out: 3."""
 
-    keep_deleted_days: Annotated[int, fields.within(_DAYS)] | None = Field(default=None, examples=[90])
+    keep_deleted_days: Annotated[int, within(_DAYS)] | None = Field(default=None, examples=[90])
     """How many days deleted files and older versions are kept. Left out: 30."""
 
-    expire_after_days: Annotated[int, fields.within(_DAYS)] | None = Field(default=None, examples=[365])
+    expire_after_days: Annotated[int, within(_DAYS)] | None = Field(default=None, examples=[365])
     """After how many days S3 deletes from the bucket also what is still on the file system. Left out: never."""
 
     replicate_to: ReplicaSettings | None = None
@@ -57,14 +58,14 @@ class ExpressSettings(Settings):
     """A directory bucket of S3 Express One Zone in the nodes' zone, which is kept. It has no versions and no copy in
     another zone."""
 
-    zone_id: Annotated[str, fields.Text(pattern=ZONE_ID.pattern.pattern, must=f"be {ZONE_ID.wanted}")] | None = Field(
+    zone_id: Annotated[str, Text(pattern=ZONE_ID.pattern.pattern, must=f"be {ZONE_ID.wanted}")] | None = Field(
         default=None, examples=["use1-az4"]
     )
     """The id of the nodes' zone, needed with an existing network. Left out: the subnet's own."""
 
-    bucket: (
-        Annotated[str, fields.Text(pattern=BUCKET_NAME.pattern.pattern, must=f"be {BUCKET_NAME.wanted}")] | None
-    ) = Field(default=None, examples=["runs--use1-az4--x-s3"])
+    bucket: Annotated[str, Text(pattern=BUCKET_NAME.pattern.pattern, must=f"be {BUCKET_NAME.wanted}")] | None = Field(
+        default=None, examples=["runs--use1-az4--x-s3"]
+    )
     """An existing directory bucket of the zone. Left out: the foundation makes one."""
 
     encryption_key: fields.KeyArn | None = Field(
@@ -73,7 +74,7 @@ class ExpressSettings(Settings):
     """The KMS key that encrypts the bucket. Left out: S3's own keys for an existing bucket, the cluster's
     encryption_key for one that the foundation makes."""
 
-    expire_after_days: Annotated[int, fields.within(_DAYS)] | None = Field(default=None, examples=[7])
+    expire_after_days: Annotated[int, within(_DAYS)] | None = Field(default=None, examples=[7])
     """After how many days S3 deletes an object, also the newest. Left out: never."""
 
 
@@ -88,7 +89,7 @@ class CheckpointSettings(Settings):
     express: ExpressSettings | None = None
     """A directory bucket in the nodes' zone. CHECKPOINT_URL names it on the nodes."""
 
-    max_minutes_without_checkpoint: Annotated[int, fields.within(MAX_WORK)] = 60
+    max_minutes_without_checkpoint: Annotated[int, within(MAX_WORK)] = 60
     """After how many minutes of accelerators' work without a new checkpoint an alarm reports it: 10 to 1440, in steps
     of 5."""
 

@@ -1,130 +1,29 @@
-"""The kinds of text a cluster file is made of: each one a pattern for editors and a sentence for readers."""
+"""The kinds of values that a cluster file is made of."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StrictBool
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import AfterValidator, StrictBool
+from pydantic_core import PydanticCustomError
 
 from cdk_training_cluster import nodes
 from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
 from cdk_training_cluster.network.cluster_network import IpRange
 from cdk_training_cluster.storage import file_system
 from cdk_training_cluster.validation import LIMITS, bounds
-from cdk_training_cluster.validation.kinds import problems
+from cdk_training_cluster_stacks.cluster_file.forms import (
+    Choice,
+    Text,
+    aws_id,
+    in_the_library,
+    limited,
+    text_of,
+    within,
+)
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 """The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
-
-
-# Half of a surrogate pair, which JSON can write and no request can carry.
-_HALF = re.compile("[\\ud800-\\udfff]")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """Marks a string that has a form: the pattern goes into the JSON Schema, the sentence into the error.
-
-    Args:
-        pattern: Regular expression that the whole value has to match.
-        must: What the value must be, as the end of a sentence that starts with "must ".
-        longest: Most characters that AWS takes.
-        because: Where the limit on the length comes from.
-        words: Words that it may be, one of which may be meant by what is nearly one.
-    """
-
-    pattern: str
-    must: str
-    longest: int | None = None
-    because: str = ""
-    words: tuple[str, ...] = ()
-
-    def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        length = {} if self.longest is None else {"maxLength": self.longest}
-        # JavaScript's `\w` is ASCII: editors take any other character there, and reading decides.
-        pattern = re.sub(r"(\[\\w[^]]*])", r"(?:[^\\x00-\\x7f]|(?=[\\x00-\\x7f])\1)", self.pattern)
-        return {**handler(schema), "pattern": f"^{pattern}$", **length}
-
-    def check(self, value: str) -> str:
-        """Return the value if it has the form, and say what the form is if not."""
-        if self.longest is not None and len(value) > self.longest:
-            raise PydanticCustomError(
-                "too_long_text",
-                "must have at most {longest} characters{because}; this has {length}",
-                {
-                    "longest": self.longest,
-                    "because": f" ({self.because})" if self.because else "",
-                    "length": len(value),
-                },
-            )
-        if re.fullmatch(self.pattern, value) is None or _HALF.search(value):
-            near = next(iter(get_close_matches(value.lower(), self.words, n=1)), "")
-            raise PydanticCustomError("form", "must {must}", {"must": self.must, "near": near})
-        return value
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Marks a string that is one of a table's: the table goes into the JSON Schema and into the error.
-
-    Args:
-        values: All that it may be.
-        because: Why it may be nothing else.
-    """
-
-    values: tuple[str, ...]
-    because: str
-
-    def __get_pydantic_core_schema__(self, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), "enum": list(self.values)}
-
-    def check(self, value: str) -> str:
-        """Return the value if it is in the table, and say what is if not."""
-        if value not in self.values:
-            near = next(iter(get_close_matches(value, self.values, n=1)), "")
-            all_of_them = f"{', '.join(self.values[:-1])} or {self.values[-1]}, {self.because}"
-            raise PydanticCustomError("form", "must be {all}", {"all": all_of_them, "near": near})
-        return value
-
-
-def _limited(*limits: str, must: str, before: str = "") -> Text:
-    """Return the form that AWS's documented limits give a text: the first one's pattern and the shortest length.
-
-    Args:
-        limits: The ids of the rows.
-        must: What the value must be.
-        before: What else stands before the pattern.
-    """
-    longest = min(LIMITS[each].maximum for each in limits)
-    return Text(pattern=before + LIMITS[limits[0]].pattern, must=must, longest=longest, because="AWS's limit")
-
-
-def _in_the_library(kind: Any) -> AfterValidator:  # noqa: ANN401 - any annotation
-    """Hold a value against what an annotation of the library's says."""
-
-    def check(value: object) -> object:
-        for problem in problems("", value, kind):
-            raise ValueError(problem.strip())
-        return value
-
-    return AfterValidator(check)
-
-
-def _aws_id(prefix: str, of: str) -> Text:
-    return Text(
-        pattern=rf"{prefix}-[0-9a-f]{{8}}(?:[0-9a-f]{{9}})?",
-        must=f"be the id of {of}, such as {prefix}-0a1b2c3d4e5f67890",
-    )
 
 
 ClusterName = Annotated[
@@ -187,12 +86,12 @@ VpcCidr = Annotated[
         pattern=r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}/(?:1[6-9]|2[0-4])",
         must="be an IPv4 range from /16 to /24, such as 10.20.0.0/16",
     ),
-    _in_the_library(IpRange),
+    in_the_library(IpRange),
 ]
-VpcId = Annotated[str, _aws_id("vpc", "a VPC")]
-SubnetId = Annotated[str, _aws_id("subnet", "a subnet")]
-SecurityGroupId = Annotated[str, _aws_id("sg", "a security group")]
-FileSystemId = Annotated[str, _aws_id("fs", "a file system")]
+VpcId = Annotated[str, aws_id("vpc", "a VPC")]
+SubnetId = Annotated[str, aws_id("subnet", "a subnet")]
+SecurityGroupId = Annotated[str, aws_id("sg", "a security group")]
+FileSystemId = Annotated[str, aws_id("fs", "a file system")]
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreFileSystemConfiguration.html
 MountName = Annotated[
     str,
@@ -224,7 +123,7 @@ CapacityReservationIdOrArn = Annotated[
         must=f"{_RESERVATION_FORM.must}, or the ARN of one that another account shares",
     ),
 ]
-PlacementGroupName = Annotated[str, _limited("placementGroupName", must="be the name of a cluster placement group")]
+PlacementGroupName = Annotated[str, limited("placementGroupName", must="be the name of a cluster placement group")]
 InstancePlatform = Annotated[str, Choice(LINUX_PLATFORMS, "since nodes run Linux")]
 
 UNTIL_CANCELLED = "until_cancelled"
@@ -263,7 +162,7 @@ Image = Annotated[
 ]
 BucketName = Annotated[
     str,
-    _limited(
+    limited(
         "bucketName",
         must="be the name of a bucket: 3 to 63 lower-case letters, digits, hyphens and dots, without s3:// and "
         "without a path, and none that AWS reserves",
@@ -296,7 +195,7 @@ MountPoint = Annotated[
         pattern=r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+",
         must="be a directory's full path of letters, digits, dots, hyphens and underscores, such as /fsx",
     ),
-    _in_the_library(nodes.MountPoint),
+    in_the_library(nodes.MountPoint),
 ]
 InstanceTypeName = Annotated[
     str,
@@ -350,11 +249,11 @@ KeyArn = Annotated[
         "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789",
     ),
 ]
-Email = Annotated[str, _limited("email", must="be an e-mail address, such as ml-platform@example.com")]
+Email = Annotated[str, limited("email", must="be an e-mail address, such as ml-platform@example.com")]
 # The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too; queues take the fewest values.
 TagKey = Annotated[
     str,
-    _limited(
+    limited(
         "fsxTagKey",
         "ec2TagKey",
         must="be letters, digits, spaces and . : / = + @ _ -, and start with neither aws: nor cdk-training-cluster:",
@@ -363,7 +262,7 @@ TagKey = Annotated[
 ]
 TagValue = Annotated[
     str,
-    _limited(
+    limited(
         "sqsTagValue",
         must="be one or more letters, digits, spaces and . : / = + @ _ -, and not start with aws:",
         # Alarms and documents take no empty one.
@@ -372,31 +271,12 @@ TagValue = Annotated[
 ]
 
 
-def within(allowed: bounds.Number | bounds.Whole | bounds.Minutes) -> Any:  # noqa: ANN401 - as pydantic's Field
-    """Return the bounds that the library has for a setting.
-
-    Args:
-        allowed: What the library's annotation carries.
-    """
-    return Field(strict=True, allow_inf_nan=None if isinstance(allowed, bounds.Whole) else False, **allowed.limits)
-
-
 # A number in quotes is text and `yes` is a word: in a file that buys GPUs nothing is guessed.
 Flag = StrictBool
 Count = Annotated[int, within(bounds.Whole(minimum=1))]
 Whole = Annotated[int, within(bounds.Whole(minimum=0))]
 FleetPrice = Annotated[float, within(FLEET_PRICE)]
 SpotPrice = Annotated[float, within(SPOT_PRICE)]
-
-
-def text_of(form: bounds.Form, **more: object) -> Any:  # noqa: ANN401 - as pydantic's metadata
-    """Return the form that the library has for a text.
-
-    Args:
-        form: What the library's annotation carries.
-        more: More attributes of `Text`.
-    """
-    return Text(pattern=form.pattern.pattern.replace("(", "(?:"), must=f"be {form.wanted}", **more)  # type: ignore[arg-type]
 
 
 DailyTime = Annotated[str, text_of(file_system.DAILY_TIME)]

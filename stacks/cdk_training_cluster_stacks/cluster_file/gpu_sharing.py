@@ -10,11 +10,11 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from cdk_training_cluster import GpuSharing
 from cdk_training_cluster.instance_types.mig import PROFILE
 from cdk_training_cluster.nodes.gpu_sharing import MPS_REPLICAS, TIME_SLICING_REPLICAS
-from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Count
+from cdk_training_cluster_stacks.cluster_file.forms import Text, within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Profile = Annotated[str, fields.Text(pattern=PROFILE.pattern, must="be a MIG profile, such as 1g.10gb", longest=20)]
+_Profile = Annotated[str, Text(pattern=PROFILE.pattern, must="be a MIG profile, such as 1g.10gb", longest=20)]
 
 
 def _told(sentence: str) -> PydanticCustomError:
@@ -50,10 +50,10 @@ class GpuSharingSettings(Settings):
     """Partitions of each GPU: a profile, as many as fit, or of each profile how many, such as {3g.40gb: 1,
     1g.10gb: 4}. No job spans partitions or nodes."""
 
-    mps: Annotated[int, fields.within(MPS_REPLICAS)] | None = Field(default=None, examples=[4])
+    mps: Annotated[int, within(MPS_REPLICAS)] | None = Field(default=None, examples=[4])
     """How many jobs run on a GPU at the same time, each with an equal part of its memory: 2 to 48."""
 
-    time_slicing: Annotated[int, fields.within(TIME_SLICING_REPLICAS)] | None = Field(default=None, examples=[4])
+    time_slicing: Annotated[int, within(TIME_SLICING_REPLICAS)] | None = Field(default=None, examples=[4])
     """How many jobs take turns on a GPU, at least 2. They share its memory without limits."""
 
     @model_validator(mode="before")

@@ -17,7 +17,8 @@ from cdk_training_cluster.nodes.idle_policy import (
     WINDOW,
 )
 from cdk_training_cluster.nodes.idle_signal import ABOVE_0, MIB_PER_SECOND
-from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
+from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 _Above0 = Annotated[float, within(ABOVE_0)]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.forms import Text
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 DEFAULT_TEAM = "training"
@@ -14,19 +15,17 @@ DEFAULT_TEAM = "training"
 _MAX_TEAM = 50
 _TeamName = Annotated[
     str,
-    fields.Text(
+    Text(
         pattern=r"[a-z](?:[a-z0-9-]*[a-z0-9])?",
         must="be lower-case letters, digits and hyphens, with a letter first and none of the hyphens last",
         longest=_MAX_TEAM,
         because="names of Kubernetes objects are made of it",
     ),
 ]
-_Url = Annotated[
-    str, fields.Text(pattern=r"https?://[^\s/]+(?:/\S*)?", must="be an address, such as https://example.com/x")
-]
+_Url = Annotated[str, Text(pattern=r"https?://[^\s/]+(?:/\S*)?", must="be an address, such as https://example.com/x")]
 _Image = Annotated[
     str,
-    fields.Text(
+    Text(
         pattern=r"[a-z0-9][\w.:/@-]+", must="be a container image, such as public.ecr.aws/my/image:1.0", longest=512
     ),
 ]
@@ -52,12 +51,12 @@ class ArgoCdSettings(Settings):
     repository: _Url = Field(examples=["https://github.com/example/clusters.git"])
     """The repository's address."""
 
-    path: Annotated[str, fields.Text(pattern=r"[\w.-]+(?:/[\w.-]+)*", must="be a path, such as clusters/llama")] = (
-        Field(examples=["clusters/llama"])
+    path: Annotated[str, Text(pattern=r"[\w.-]+(?:/[\w.-]+)*", must="be a path, such as clusters/llama")] = Field(
+        examples=["clusters/llama"]
     )
     """Where the generated folder lies in it."""
 
-    revision: Annotated[str, fields.Text(pattern=r"[\w./-]+", must="be a branch, tag or commit")] = "main"
+    revision: Annotated[str, Text(pattern=r"[\w./-]+", must="be a branch, tag or commit")] = "main"
     """The branch, tag or commit."""
 
 

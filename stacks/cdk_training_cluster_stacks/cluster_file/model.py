@@ -24,6 +24,7 @@ from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.forms import Text, within
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
@@ -41,7 +42,7 @@ _KEY_ARN = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef012
 _Event = Literal["NEW", "CHANGED", "DELETED"]
 _Pattern = Annotated[
     str,
-    fields.Text(
+    Text(
         pattern=r"(?!/)[^\x00]+",
         must="be a pattern of paths below the directory, without a / in front, such as train/*.bin",
         longest=MAX_PATTERN_LENGTH,
@@ -190,17 +191,17 @@ class DatasetSettings(Settings):
     export_events: tuple[_Event, ...] = Field(default=(), examples=[["NEW", "CHANGED", "DELETED"]])
     """Which changes of files reach the bucket. Left out: none."""
 
-    chunk_size_mib: Annotated[int, fields.within(CHUNK_MIB)] | None = None
+    chunk_size_mib: Annotated[int, within(CHUNK_MIB)] | None = None
     """How many MiB of a file lie on one disk of the file system: 1 to 512000. Left out: 1024."""
 
     preload: Flag | Annotated[tuple[_Pattern, ...], _PATTERNS] = Field(default=False, examples=[["train/*.bin"]])
     """Whether the nodes load the contents before they are read: true, or patterns of paths below the directory. The
     deployment does not wait for it."""
 
-    preload_max_gib: Annotated[int, fields.within(PRELOAD_GIB)] | None = Field(default=None, examples=[2000])
+    preload_max_gib: Annotated[int, within(PRELOAD_GIB)] | None = Field(default=None, examples=[2000])
     """How many GiB are loaded at most. Left out: all that match."""
 
-    release_after_days: Annotated[int, fields.within(RELEASE_DAYS)] | None = Field(default=None, examples=[30])
+    release_after_days: Annotated[int, within(RELEASE_DAYS)] | None = Field(default=None, examples=[30])
     """After how many days without use the space of files that the bucket has is freed. Left out: never."""
 
     @property

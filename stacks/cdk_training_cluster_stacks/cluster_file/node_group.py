@@ -12,6 +12,7 @@ from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.capacity import CapacityChoice
 from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Count, Flag
+from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.gpu_sharing import GpuSharingSettings
 from cdk_training_cluster_stacks.cluster_file.idle import NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
@@ -80,7 +81,7 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
-    root_volume_gib: Annotated[int, fields.within(ROOT_VOLUME_GIB)] | None = None
+    root_volume_gib: Annotated[int, within(ROOT_VOLUME_GIB)] | None = None
     """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
     root_device_name: fields.DeviceName | None = None

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from cdk_training_cluster import Schedule, ScheduleEnd
 from cdk_training_cluster.nodes.schedule import SCHEDULE_WARNING
-from cdk_training_cluster_stacks.cluster_file.fields import within
+from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 

@@ -20,12 +20,12 @@ from cdk_training_cluster.orchestrators.batch.settings import (
     UPDATE,
 )
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
-from cdk_training_cluster_stacks.cluster_file import fields
-from cdk_training_cluster_stacks.cluster_file.fields import Count, within
+from cdk_training_cluster_stacks.cluster_file.fields import Count
+from cdk_training_cluster_stacks.cluster_file.forms import text_of, within
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Name = Annotated[str, fields.text_of(BATCH_NAME)]
+_Name = Annotated[str, text_of(BATCH_NAME)]
 
 
 class BatchQueueSettings(Settings):

@@ -23,8 +23,8 @@ from cdk_training_cluster.orchestrators.eks.settings import (
 )
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.validation.rule import refuse
-from cdk_training_cluster_stacks.cluster_file import fields
-from cdk_training_cluster_stacks.cluster_file.fields import Flag, within
+from cdk_training_cluster_stacks.cluster_file.fields import Flag
+from cdk_training_cluster_stacks.cluster_file.forms import text_of, within
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
@@ -43,16 +43,16 @@ class SystemNodeSettings(Settings):
 class EksSettings(EngineSettings):
     """Kubernetes on Amazon EKS."""
 
-    control_plane_zone: Annotated[str, fields.text_of(ZONE)] | None = Field(default=None, examples=["us-east-1a"])
+    control_plane_zone: Annotated[str, text_of(ZONE)] | None = Field(default=None, examples=["us-east-1a"])
     """A second Availability Zone for the control plane, in which a small subnet is made. Either this or
     control_plane_subnet_id."""
 
-    control_plane_subnet_id: Annotated[str, fields.text_of(SUBNET)] | None = Field(
+    control_plane_subnet_id: Annotated[str, text_of(SUBNET)] | None = Field(
         default=None, examples=["subnet-0a1b2c3d4e5f67891"]
     )
     """An existing subnet of the VPC in a second zone, for the control plane. Either this or control_plane_zone."""
 
-    kubernetes_version: Annotated[str, fields.text_of(VERSION)] = DEFAULT_VERSION
+    kubernetes_version: Annotated[str, text_of(VERSION)] = DEFAULT_VERSION
     """The minor version of Kubernetes. The next one replaces the nodes."""
 
     private_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["10.8.0.0/16"]])
@@ -62,7 +62,7 @@ class EksSettings(EngineSettings):
     public_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["203.0.113.0/24"]])
     """The IPv4 ranges from which the Kubernetes API is reached over the internet. Left out: it is private."""
 
-    admins: tuple[Annotated[str, fields.text_of(PRINCIPAL)], ...] = Field(
+    admins: tuple[Annotated[str, text_of(PRINCIPAL)], ...] = Field(
         default=(), examples=[["arn:aws:iam::111122223333:role/ml-platform"]]
     )
     """The ARNs of the IAM roles and users that administer the cluster. Left out: a role is made for it."""
@@ -73,15 +73,13 @@ class EksSettings(EngineSettings):
     add_on_versions: dict[str, str] = Field(default={}, examples=[{"coredns": "v1.12.4-eksbuild.1"}])
     """The versions of add-ons, by name. Left out: the one that EKS recommends when it is made."""
 
-    add_on_policies: dict[str, tuple[Annotated[str, fields.text_of(POLICY)], ...]] = Field(
+    add_on_policies: dict[str, tuple[Annotated[str, text_of(POLICY)], ...]] = Field(
         default={}, examples=[{"external-dns": ["arn:aws:iam::111122223333:policy/external-dns"]}]
     )
     """The ARNs of IAM policies for the roles of add-ons, by name: external-dns and aws-mountpoint-s3-csi-driver need
     some. Left out: add-ons may do what AWS's own policies for them allow."""
 
-    release_version: Annotated[str, fields.text_of(RELEASE)] | None = Field(
-        default=None, examples=["1.35.0-20260304"]
-    )
+    release_version: Annotated[str, text_of(RELEASE)] | None = Field(default=None, examples=["1.35.0-20260304"])
     """The release of EKS's images for node groups with image latest; another one replaces the nodes. Left out: the
     newest when a group is made, which the group keeps."""
 

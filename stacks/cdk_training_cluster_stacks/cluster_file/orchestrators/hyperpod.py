@@ -10,7 +10,7 @@ from cdk_training_cluster import HyperPodSettings as ConstructSettings
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
-from cdk_training_cluster_stacks.cluster_file.fields import Text
+from cdk_training_cluster_stacks.cluster_file.forms import Text
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 

@@ -33,11 +33,12 @@ from cdk_training_cluster.orchestrators.slurm.settings import (
     QUEUE_NAME,
 )
 from cdk_training_cluster_stacks.cluster_file import fields
-from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Flag, within
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST, Flag
+from cdk_training_cluster_stacks.cluster_file.forms import text_of, within
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Name = Annotated[str, fields.text_of(QUEUE_NAME)]
+_Name = Annotated[str, text_of(QUEUE_NAME)]
 _Own = dict[str, str]
 
 
@@ -110,7 +111,7 @@ class SlurmNodeSettings(Settings):
 class LoginSettings(Settings):
     """The nodes that users log in to."""
 
-    instance_type: Annotated[str, fields.text_of(LOGIN_TYPE)] = "m7i.2xlarge"
+    instance_type: Annotated[str, text_of(LOGIN_TYPE)] = "m7i.2xlarge"
     """Their EC2 type, without accelerators."""
 
     image: fields.Image = Field(default=LATEST, examples=["latest", "ami-0a1b2c3d4e5f67890"])
