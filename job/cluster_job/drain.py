@@ -1,6 +1,7 @@
 """What asks the node's jobs to save and end: one file for each reason, which the node's watchdog writes."""
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,20 +25,29 @@ class DrainRequest:
     deadline: datetime | None
 
 
-def drain_request(folder: Path = DRAIN_FOLDER) -> DrainRequest | None:
-    """Return the request that ends first; None: the node is not drained.
+JOB_FOLDER = "TRAINING_CLUSTER_DRAIN"
+"""The variable with the folder where `cluster-run` asks its own job, after a signal of Slurm or Kubernetes."""
+
+
+def drain_request(*folders: Path) -> DrainRequest | None:
+    """Return the request that ends first; None: neither the node nor the job is drained.
 
     A file that cannot be read drains too: it stands for a reason that its writer saw.
 
     Args:
-        folder: Where the files lie.
+        folders: Where the files lie. Default: - the node's folder, and the job's own.
     """
-    try:
-        files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-    except OSError:  # there is none before the first request
-        return None
-    requests = [_read(file) for file in files]
+    own = os.environ.get(JOB_FOLDER)
+    places = folders or (DRAIN_FOLDER, *([Path(own)] if own else []))
+    requests = [_read(file) for folder in places for file in _files(folder)]
     return min(requests, key=lambda one: (one.deadline is None, one.deadline or 0, one.code), default=None)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]
+    except OSError:  # there is none before the first request
+        return []
 
 
 def _read(file: Path) -> DrainRequest:

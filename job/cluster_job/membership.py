@@ -1,0 +1,201 @@
+"""What a node writes of its part in a run, and when it may not take part again."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from cluster_job.drain import DrainRequest, drain_request
+from cluster_job.exits import Exit
+from cluster_job.failures import Decision, Membership, RestartPolicy, decide
+from cluster_job.table import RunTable
+
+_HISTORY = "history/"
+_CLOSED_SECONDS = 60
+_DRAIN_POLL_SECONDS = 1
+
+POLICY_VARIABLES = {
+    "restarts": ("TRAINING_CLUSTER_RESTARTS", int),
+    "window_seconds": ("TRAINING_CLUSTER_RESTART_WINDOW", float),
+    "first_failures": ("TRAINING_CLUSTER_FIRST_FAILURES", int),
+}
+"""How `cluster-run` tells the rendezvous, which runs inside of torchrun, its restart policy."""
+
+
+class Left(Exception):  # noqa: N818 - it ends a node's part, as SystemExit ends a program
+    """The node takes no part any more; the message is a sentence.
+
+    Args:
+        sentence: Why, and what to do.
+        exit_code: How the agent ends.
+        for_all: Whether the run ends on all nodes.
+    """
+
+    def __init__(self, sentence: str, exit_code: Exit, *, for_all: bool = False) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+        self.for_all = for_all
+
+
+def policy_of(environ: Mapping[str, str]) -> RestartPolicy:
+    """Return the restart policy that `cluster-run` set.
+
+    Args:
+        environ: The environment variables.
+    """
+    found = {field: kind(environ[name]) for field, (name, kind) in POLICY_VARIABLES.items() if environ.get(name)}
+    return RestartPolicy(**found)
+
+
+def new_world() -> str:
+    """Return a name that no other world has."""
+    return uuid.uuid4().hex
+
+
+class Members:
+    """A node's part in a run.
+
+    Args:
+        table: The run's items.
+        node: The node's name.
+        policy: How often the run may fail.
+        drained: Returns what drains the node.
+        now: Returns the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        table: RunTable,
+        *,
+        node: str,
+        policy: RestartPolicy,
+        drained: Callable[[], DrainRequest | None] = drain_request,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._table = table
+        self._node = node
+        self._policy = policy
+        self._drained = drained
+        self._now = now
+        self._attempt = ""
+        self._own: Membership | None = None
+        self._healthy = 0.0
+        self._waited: float | None = None
+        self._looked = 0.0
+
+    def open(self, attempt: str) -> str:
+        """Return where the items of this attempt of the run lie.
+
+        Slurm and Kubernetes name attempts. Elsewhere a run that ended is started again under its name: once it has
+        been closed for a minute, the first node that comes opens the next attempt.
+
+        Args:
+            attempt: The attempt's name. Empty: the last one, or the next after it.
+
+        Raises:
+            Left: The last attempt was closed just now.
+        """
+        if not attempt:
+            found = self._table.read("attempt")
+            number = 0 if found is None else int(found.value)
+            closed = self._table.read(f"{number}/closed")
+            if closed is not None:
+                seconds = self._now() - float(closed.value)
+                if seconds < _CLOSED_SECONDS:
+                    wait = f"start it again in {_CLOSED_SECONDS - seconds:.0f} s"
+                    raise Left(f"the run ended {seconds:.0f} s ago: {wait}, or under another --run", Exit.AGAIN)
+                last, _ = self._table.replace(
+                    "attempt", str(number + 1).encode(), None if found is None else found.version
+                )
+                number = int(last.value) if last else number + 1
+            attempt = str(number)
+        self._attempt = attempt
+        return attempt
+
+    def close(self) -> None:
+        """Write that this attempt has ended."""
+        self._table.put(f"{self._attempt}/closed", str(self._now()).encode())
+
+    def closed(self) -> Left:
+        """Return why a run has ended whose rendezvous another node closed."""
+        if self._decide() is Decision.END:
+            return self._over_budget()
+        return Left("the run has ended on its other nodes", Exit.AGAIN)
+
+    def joined(self, world: str) -> None:
+        """Write that the node has joined a world.
+
+        Args:
+            world: The world.
+        """
+        self._own = Membership(world=world, node=self._node, joined=self._now())
+        self._healthy, self._waited = self._now(), None
+        self._write()
+
+    def healthy(self, waiting: int) -> None:
+        """Take note that the node's processes run. A drain is written at once: what then fails elsewhere is none.
+
+        Args:
+            waiting: How many nodes wait to join.
+        """
+        self._healthy = self._now()
+        if waiting and self._waited is None:
+            self._waited = self._healthy
+        if self._healthy - self._looked >= _DRAIN_POLL_SECONDS:
+            self._looked = self._healthy
+            if self._own is not None and self._own.ended is None and self._drained() is not None:
+                self._end(ended=self._healthy)
+
+    def before_join(self) -> None:
+        """Write how the last world ended for this node, and decide whether it joins another.
+
+        Raises:
+            Left: It does not.
+        """
+        drained = self._drained()
+        if self._own is not None and self._own.ended is None:
+            if drained is not None or self._waited is not None:
+                self._end(ended=self._waited or self._now())
+            else:
+                self._end(failed=self._healthy)
+        if drained is not None:
+            until = "" if drained.deadline is None else f" by {_minute(drained.deadline)}"
+            raise Left(f"{self._node} is drained{until}: {drained.sentence}; the others go on", Exit.AGAIN)
+        decision = self._decide()
+        if decision is Decision.END:
+            raise self._over_budget()
+        if decision is Decision.LEAVE:
+            times = self._policy.first_failures
+            raise Left(
+                f"{self._node} is left out: its processes were the first to fail {times} times within "
+                f"{self._policy.window_seconds / 60:.0f} minutes; look at it with `cluster-node verify`",
+                Exit.UNFIT,
+            )
+
+    def _over_budget(self) -> Left:
+        minutes = f"{self._policy.window_seconds / 60:.0f} minutes"
+        return Left(
+            f"the run failed more than {self._policy.restarts} times within {minutes}: it ends; mend what fails, or "
+            "allow more with --restarts",
+            Exit.BUDGET,
+            for_all=True,
+        )
+
+    def _decide(self) -> Decision:
+        found = self._table.list(_HISTORY)
+        history = [Membership.from_json(value) for value in found.values()]
+        return decide(history, self._node, self._now(), self._policy)
+
+    def _end(self, *, failed: float | None = None, ended: float | None = None) -> None:
+        if self._own is not None:
+            self._own = replace(self._own, failed=failed, ended=ended)
+            self._write()
+
+    def _write(self) -> None:
+        if self._own is not None:
+            self._table.put(f"{_HISTORY}{self._own.world}/{self._own.node}", self._own.to_json())
+
+
+def _minute(time_: datetime) -> str:
+    return time_.astimezone(timezone.utc).strftime("%H:%M UTC")

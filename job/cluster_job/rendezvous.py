@@ -1,0 +1,246 @@
+"""torchrun's rendezvous in the cluster's table of runs: there is no host whose loss ends the job.
+
+`torchrun --rdzv-backend cluster-table --rdzv-endpoint TABLE --rdzv-id RUN@ATTEMPT`, which `cluster-run` says. Who
+takes part is decided by torch's own dynamic rendezvous. This module gives it the table, and asks `membership` before
+a node joins again.
+https://docs.pytorch.org/docs/stable/elastic/rendezvous.html
+"""
+
+import logging
+import os
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import NoReturn, TypeVar
+
+from torch.distributed import DistStoreError, Store
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousConnectionError,
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+)
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, create_handler
+
+from cluster_job.environment import read_environment
+from cluster_job.membership import Left, Members, new_world, policy_of
+from cluster_job.table import RunTable, TableError, open_table
+
+NAME = "cluster-table"
+"""What torchrun calls it."""
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2
+_STORE_SECONDS = 60
+_WORLD = "cluster/world"
+_Answer = TypeVar("_Answer")
+
+
+def keep_alives(max_nodes: int) -> dict[str, int]:
+    """Return the settings of the rendezvous, as measured: a node is lost that has not written three times.
+
+    All nodes write the same item, once an interval each. DynamoDB takes 1,000 KB a second of one item, refused
+    writes included, and the item has about 50 bytes a node: beyond 32 nodes the interval grows with their number.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
+
+    Args:
+        max_nodes: How many nodes may take part.
+    """
+    interval = max(1, -(-max_nodes // 32))
+    return {"keep_alive_interval": interval, "keep_alive_max_attempt": 3, "last_call_timeout": 2}
+
+
+class TableBackend(RendezvousBackend):  # type: ignore[misc] # torch has no types here
+    """The rendezvous' state: one item, replaced by conditional puts.
+
+    Args:
+        table: The run's items.
+        key: Where the state lies.
+    """
+
+    def __init__(self, table: RunTable, key: str) -> None:
+        self._table = table
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        """See base class."""
+        return NAME
+
+    def get_state(self) -> tuple[bytes, int] | None:
+        """See base class."""
+        found = _ask(lambda: self._table.read(self._key))
+        return None if found is None else (zlib.decompress(found.value), found.version)
+
+    def set_state(self, state: bytes, token: int | None = None) -> tuple[bytes, int, bool] | None:
+        """See base class."""
+        found, ours = _ask(lambda: self._table.replace(self._key, zlib.compress(state), token))
+        return None if found is None else (zlib.decompress(found.value), found.version, ours)
+
+
+class TableStore(Store):  # type: ignore[misc]
+    """What torchrun's agents tell one another: ranks, and where rank 0 listens. No collective goes over it.
+
+    Args:
+        table: The run's items.
+        prefix: What its keys begin with.
+    """
+
+    def __init__(self, table: RunTable, prefix: str) -> None:
+        super().__init__()
+        self._table = table
+        self._prefix = prefix
+        self._timeout = timedelta(seconds=_STORE_SECONDS)
+
+    def set(self, key: str, value: bytes | str) -> None:
+        """Put a value."""
+        _ask(lambda: self._table.put(self._prefix + key, value.encode() if isinstance(value, str) else value))
+
+    def get(self, key: str) -> bytes:
+        """Wait for a value, and return it."""
+        self.wait([key])
+        return self._read(key) or b""
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter."""
+        return _ask(lambda: self._table.add(f"{self._prefix}{key}/count", amount))
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Return whether all values are there."""
+        return all(self._read(key) is not None for key in keys)
+
+    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        """Wait until all values are there."""
+        limit = self._timeout if timeout is None else timeout
+        end = time.monotonic() + limit.total_seconds()
+        left = list(keys)
+        while left := [key for key in left if not self.check([key])]:
+            if time.monotonic() > end:
+                # What torch's own stores raise: agents that wait at a barrier go on when they see it.
+                raise DistStoreError(f"{', '.join(left)} did not come within {limit.total_seconds():.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def _read(self, key: str) -> bytes | None:
+        found = _ask(lambda: self._table.read(self._prefix + key))
+        return None if found is None else found.value
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long `get` and `wait` wait."""
+        self._timeout = timeout
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long `get` and `wait` wait."""
+        return self._timeout
+
+
+class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
+    """torch's dynamic rendezvous, and the run's own rules about who joins again.
+
+    Where they say no, the agent ends with an exit code of `cluster_job.exits`: torchrun hands `SystemExit` on.
+
+    Args:
+        inner: torch's handler.
+        members: What this node writes and reads of its run.
+    """
+
+    def __init__(self, inner: RendezvousHandler, members: Members) -> None:
+        self._inner = inner
+        self._members = members
+        self._left = False
+
+    def get_backend(self) -> str:
+        """See base class."""
+        return NAME
+
+    @property
+    def use_agent_store(self) -> bool:
+        """See base class."""
+        return bool(self._inner.use_agent_store)
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        """See base class."""
+        try:
+            _ask(self._members.before_join)
+            info = self._inner.next_rendezvous()
+        except RendezvousClosedError:
+            self._end(_ask(self._members.closed))
+        except Left as left:
+            self._left = not left.for_all
+            self._end(left)
+        if info.rank == 0:
+            info.store.set(_WORLD, new_world())
+        world = info.store.get(_WORLD).decode()
+        _ask(lambda: self._members.joined(world))
+        return info
+
+    def num_nodes_waiting(self) -> int:
+        """Return how many nodes wait; a table that does not answer is no reason to stop a training."""
+        try:
+            waiting = int(self._inner.num_nodes_waiting())
+            _ask(lambda: self._members.healthy(waiting))
+        except RendezvousConnectionError as error:
+            _log.warning("%s; the training goes on", error)
+            return 0
+        return waiting
+
+    def is_closed(self) -> bool:
+        """See base class."""
+        return bool(self._inner.is_closed())
+
+    def set_closed(self) -> None:
+        """See base class."""
+        self._inner.set_closed()
+
+    def get_run_id(self) -> str:
+        """See base class."""
+        return str(self._inner.get_run_id())
+
+    def shutdown(self) -> bool:
+        """Close the rendezvous for all nodes, unless this one leaves it to the others."""
+        if self._left:
+            return True
+        try:
+            _ask(self._members.close)
+        except RendezvousConnectionError as error:
+            _log.warning("%s", error)
+        return bool(self._inner.shutdown())
+
+    def _end(self, left: Left) -> NoReturn:
+        print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201 - what a user reads in the job's output
+        raise SystemExit(left.exit_code)
+
+
+def _create(params: RendezvousParameters) -> RendezvousHandler:
+    environment = read_environment()
+    cluster = environment.cluster
+    run, _, attempt = params.run_id.rpartition("@")
+    table = open_table(params.endpoint, run or attempt, region=None if cluster is None else cluster.region)
+    members = Members(table, node=environment.node, policy=policy_of(os.environ))
+    try:
+        attempt = _ask(lambda: members.open(attempt if run else ""))
+    except Left as left:
+        print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201
+        raise SystemExit(left.exit_code) from left
+    # A store that agents and workers share keeps the keys of the last round: the workers of the next one hang.
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    for name, value in keep_alives(params.max_nodes).items():
+        params.config.setdefault(name, value)
+    store = TableStore(table, f"{attempt}/store/")
+    return TableRendezvous(create_handler(store, TableBackend(table, f"{attempt}/state"), params), members)
+
+
+def plugin() -> Callable[[RendezvousParameters], RendezvousHandler]:
+    """Return what makes the handler: the entry point of group `torchrun.handlers`."""
+    return _create
+
+
+def _ask(call: Callable[[], _Answer]) -> _Answer:
+    try:
+        return call()
+    except TableError as error:
+        raise RendezvousConnectionError(str(error)) from error

@@ -1,0 +1,204 @@
+"""One run's items in the cluster's table of runs: state that changes by conditional puts, values, counters, history.
+
+The keys of the table are `run` and `key`; items go by themselves at `expires`, since nothing in it outlives a run.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+KEPT_SECONDS = 14 * 86_400
+"""How long after its last change an item stays."""
+
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+
+
+class TableError(Exception):
+    """The table did not answer, or refused: the message is one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versioned:
+    """A value with the number that `replace` has to name.
+
+    Attributes:
+        value: The value.
+        version: Its number, which grows by 1 with each change; 0 for what `put` wrote.
+    """
+
+    value: bytes
+    version: int
+
+
+class RunTable:
+    """The items of one run.
+
+    botocore repeats what throttling, a fault of the service or the network ended. So each change here gives the
+    same result if it arrives twice: a repeated put whose first answer was lost finds its own mark.
+
+    Args:
+        client: boto3's client of DynamoDB.
+        table: The table's name.
+        run: The run's name.
+    """
+
+    def __init__(self, client: "DynamoDBClient", table: str, run: str) -> None:
+        self._client = client
+        self._table = table
+        self._run = run
+
+    def read(self, key: str) -> Versioned | None:
+        """Return what lies at a key; None: nothing.
+
+        Args:
+            key: The key within the run.
+        """
+        answer = self._call("get_item", Key=self._key(key), ConsistentRead=True)
+        return _versioned(answer.get("Item"))
+
+    def replace(self, key: str, value: bytes, version: int | None) -> tuple[Versioned | None, bool]:
+        """Change what lies at a key, if nobody else did since; return what lies there now, and whether it is ours.
+
+        Args:
+            key: The key within the run.
+            value: The new value.
+            version: The number of the value it replaces. None: nothing lies there yet.
+        """
+        mark = uuid.uuid4().hex
+        new = Versioned(value=value, version=(version or 0) + 1)
+        item = {**self._item(key, value), "version": {"N": str(new.version)}, "mark": {"S": mark}}
+        if version is None:
+            condition: dict[str, Any] = {
+                "ConditionExpression": "attribute_not_exists(#key)",
+                "ExpressionAttributeNames": {"#key": "key"},
+            }
+        else:
+            condition = {
+                "ConditionExpression": "#version = :version",
+                "ExpressionAttributeNames": {"#version": "version"},
+                "ExpressionAttributeValues": {":version": {"N": str(version)}},
+            }
+        refused = self._put(item, condition)
+        if refused is None or refused.get("mark") == {"S": mark}:
+            return new, True
+        return _versioned(refused), False
+
+    def put(self, key: str, value: bytes) -> None:
+        """Put a value at a key, whatever lies there.
+
+        Args:
+            key: The key within the run.
+            value: The value.
+        """
+        self._put(self._item(key, value), {})
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter, exactly once, and return its value; it begins at 0.
+
+        A counter is a set with a mark for each unit: a mark that arrives twice counts once.
+
+        Args:
+            key: The key within the run.
+            amount: How much to add: 1 or more.
+        """
+        answer = self._call(
+            "update_item",
+            Key=self._key(key),
+            UpdateExpression="ADD marks :marks SET expires = :expires",
+            ExpressionAttributeValues={
+                ":marks": {"SS": [uuid.uuid4().hex for _ in range(amount)]},
+                ":expires": _expires(),
+            },
+            ReturnValues="UPDATED_NEW",
+        )
+        return len(answer["Attributes"]["marks"]["SS"])
+
+    def list(self, prefix: str) -> Mapping[str, bytes]:
+        """Return the values whose keys begin with a text, by their keys.
+
+        Args:
+            prefix: The beginning.
+        """
+        return dict(self._pages(prefix))
+
+    def _pages(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        start: dict[str, Any] = {}
+        while True:
+            answer = self._call(
+                "query",
+                KeyConditionExpression="#run = :run AND begins_with(#key, :prefix)",
+                ExpressionAttributeNames={"#run": "run", "#key": "key"},
+                ExpressionAttributeValues={":run": {"S": self._run}, ":prefix": {"S": prefix}},
+                ConsistentRead=True,
+                **start,
+            )
+            for item in answer["Items"]:
+                yield item["key"]["S"], bytes(item["value"]["B"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def _key(self, key: str) -> dict[str, Any]:
+        return {"run": {"S": self._run}, "key": {"S": key}}
+
+    def _item(self, key: str, value: bytes) -> dict[str, Any]:
+        return {**self._key(key), "value": {"B": value}, "expires": _expires()}
+
+    def _put(self, item: dict[str, Any], condition: dict[str, Any]) -> dict[str, Any] | None:
+        """Put an item; return what lies there where the condition does not hold, and None where it was put."""
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
+        returned = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if condition else {}
+        answer = self._call("put_item", Item=item, **condition, **returned)
+        return answer.get("refused_by")
+
+    def _call(self, action: str, **arguments: object) -> dict[str, Any]:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the extra `torchrun` brings it
+
+        try:
+            answer: dict[str, Any] = getattr(self._client, action)(TableName=self._table, **arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == _CONDITION_FAILED:
+                return {"refused_by": error.response.get("Item", {})}
+            raise TableError(f"DynamoDB's table {self._table} refused {action}: {error}") from error
+        except BotoCoreError as error:
+            raise TableError(f"DynamoDB's table {self._table} did not answer {action}: {error}") from error
+        return answer
+
+
+def _expires() -> dict[str, str]:
+    return {"N": str(int(time.time()) + KEPT_SECONDS)}
+
+
+def _versioned(item: Mapping[str, Any] | None) -> Versioned | None:
+    if not item:
+        return None
+    return Versioned(value=bytes(item["value"]["B"]), version=int(item.get("version", {"N": "0"})["N"]))
+
+
+def open_table(table: str, run: str, *, region: str | None) -> RunTable:
+    """Return a run's items in a table, with boto3's client.
+
+    Args:
+        table: The table's name.
+        run: The run's name.
+        region: The AWS Region. None: what boto3 finds.
+
+    Raises:
+        TableError: boto3 is not installed.
+    """
+    try:
+        import boto3  # noqa: PLC0415 - the extra `torchrun` brings it
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError as error:
+        raise TableError(
+            "torchrun's environment has no boto3, which the rendezvous needs: "
+            "pip install 'cdk-training-cluster-job[torchrun]'"
+        ) from error
+    # Short, since a rendezvous takes a node for lost that has not written for some seconds.
+    config = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 6})
+    return RunTable(boto3.client("dynamodb", region_name=region, config=config), table, run)

@@ -1,0 +1,102 @@
+"""What nodes write of their part in a run, and what they are told before they join again."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cluster_job.drain import DrainRequest
+from cluster_job.exits import Exit
+from cluster_job.failures import RestartPolicy
+from cluster_job.membership import Left, Members, policy_of
+from cluster_job.table import RunTable
+from fake_runs_table import TABLE, FakeRunsTable
+
+SPOT = DrainRequest(code="spot", sentence="EC2 takes it back", deadline=datetime(2026, 11, 23, 7, 30, tzinfo=UTC))
+
+
+class Run:
+    """Nodes of one run, with one clock."""
+
+    def __init__(self, policy: RestartPolicy = RestartPolicy()) -> None:  # noqa: B008
+        self.time = 1000.0
+        self.drained: dict[str, DrainRequest] = {}
+        self.table = RunTable(FakeRunsTable(), TABLE, "llama")  # type: ignore[arg-type]
+        self.policy = policy
+        self.nodes = {name: self.node(name) for name in ("a", "b")}
+
+    def node(self, name: str) -> Members:
+        return Members(
+            self.table,
+            node=name,
+            policy=self.policy,
+            drained=lambda: self.drained.get(name),
+            now=lambda: self.time,
+        )
+
+    def join(self, world: str) -> None:
+        for node in self.nodes.values():
+            node.before_join()
+            node.joined(world)
+
+    def run(self, seconds: float, *nodes: str, waiting: int = 0) -> None:
+        self.time += seconds
+        for name in nodes:
+            self.nodes[name].healthy(waiting)
+
+
+def test_the_node_that_fails_first_again_and_again_is_left_out_and_the_others_go_on() -> None:
+    run = Run(RestartPolicy(first_failures=2))
+    for world in ("1", "2"):
+        run.join(world)
+        run.run(10, "a", "b")
+        run.run(2, "b")  # those of a have failed
+    run.nodes["b"].before_join()
+    with pytest.raises(Left, match="its processes were the first to fail 2 times within 60 minutes") as left:
+        run.nodes["a"].before_join()
+    assert (left.value.exit_code, left.value.for_all) == (Exit.UNFIT, False)
+
+
+def test_a_run_that_fails_more_often_than_its_budget_ends_on_all_nodes() -> None:
+    run = Run(RestartPolicy(restarts=1))
+    for world in ("1", "2"):
+        run.join(world)
+        run.run(10, "a", "b")
+    with pytest.raises(Left, match="the run failed more than 1 times within 60 minutes: it ends") as left:
+        run.nodes["a"].before_join()
+    assert (left.value.exit_code, left.value.for_all) == (Exit.BUDGET, True)
+    assert run.nodes["b"].closed().exit_code is Exit.BUDGET
+    assert str(run.node("c").closed()) == str(left.value)
+
+
+def test_newcomers_and_drains_cost_no_restart() -> None:
+    run = Run(RestartPolicy(restarts=0))
+    run.join("1")
+    run.run(10, "b")
+    run.run(0, "a", waiting=1)  # a stops its processes for the newcomer, and those of b fail
+    run.join("2")
+    run.drained["a"] = SPOT
+    run.run(10, "a", "b")
+    run.run(3, "b")
+    with pytest.raises(Left, match=r"^a is drained by 07:30 UTC: EC2 takes it back; the others go on$") as left:
+        run.nodes["a"].before_join()
+    assert (left.value.exit_code, left.value.for_all) == (Exit.AGAIN, False)
+    run.nodes["b"].before_join()
+
+
+def test_a_closed_run_is_started_again_under_its_name_after_a_minute() -> None:
+    run = Run()
+    first, second = run.nodes.values()
+    assert [first.open(""), second.open("")] == ["0", "0"]
+    first.close()
+    run.time += 59
+    with pytest.raises(Left, match="the run ended 59 s ago: start it again in 1 s, or under another --run"):
+        second.open("")
+    run.time += 1
+    assert [second.open(""), first.open("")] == ["1", "1"]
+    assert first.open("42-0") == "42-0"
+    assert str(first.closed()) == "the run has ended on its other nodes"
+
+
+def test_cluster_run_tells_the_policy_by_variables() -> None:
+    told = {"TRAINING_CLUSTER_RESTARTS": "2", "TRAINING_CLUSTER_RESTART_WINDOW": "60"}
+    assert policy_of(told) == RestartPolicy(restarts=2, window_seconds=60)
