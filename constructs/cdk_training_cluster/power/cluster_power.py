@@ -16,12 +16,11 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence
 from cdk_training_cluster.nodes import Schedule
 from cdk_training_cluster.observability.rows import (
     DashboardRow,
     Line,
-    Metric,
     Panel,
     PanelKind,
     Unit,
@@ -29,13 +28,15 @@ from cdk_training_cluster.observability.rows import (
 )
 from cdk_training_cluster.power.power_group import PowerGroup
 from cdk_training_cluster.power.power_permissions import PowerPermissions, permit_execution_reads
+from cdk_training_cluster.power.power_watches import POWER_WATCHES
+from cdk_training_cluster.power.spot_fleets_panel import spot_fleets_panel
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration, to_time
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
-from cluster_contract.owners import OwnerKind, OwnerSettings, owners_of
+from cluster_contract.owners import OwnerKind, owners_of
 from cluster_contract.power import PowerFunctionSettings, PowerMetric
 from cluster_contract.state import StatePart
 
@@ -50,47 +51,6 @@ _BLOCK_EVENTS = (
 
 # The desired capacity is lowered well before CloudFormation, which waits for an hour, rolls a deployment back.
 _MAX_LAUNCH_GRACE = timedelta(minutes=30)
-
-
-_WATCHES = (
-    Watch(
-        id="MissingNodes",
-        metric=PowerMetric.MISSING_NODES,
-        trouble="for 15 minutes fewer nodes have run than should",
-        records="missing > 0",
-        remedy="Each record names a node group and gives EC2's answer. If EC2 lacks capacity, the function asks "
-        "again every 10 minutes; otherwise correct what the record names",
-    ),
-    Watch(
-        id="SurplusNodes",
-        metric=PowerMetric.SURPLUS_NODES,
-        trouble="for 15 minutes more nodes have run, and been billed, than the power function wants",
-        records="surplus > 0",
-        remedy="Each record names a node group and the cause: the group was removed from the cluster's file, the "
-        "process Terminate of its Auto Scaling group is suspended, or nodes are protected from scale-in. Remove "
-        "that cause; terminate by hand only nodes whose group has the desired capacity 0, since others are replaced",
-    ),
-    Watch(
-        id="HeldGroups",
-        metric=PowerMetric.HELD_GROUPS,
-        # An hour, of which some points may be missing.
-        periods=12,
-        datapoints=9,
-        trouble="for an hour some node groups have not had the size that the power function set, and it does not "
-        "change them",
-        remedy="Run `training-cluster status $name`, which names them. Then give a group its count with "
-        "`training-cluster start $name --node-group GROUP`, or end its nodes with `stop` instead",
-    ),
-    Watch(
-        id="MixedGroups",
-        metric=PowerMetric.MIXED_GROUPS,
-        trouble="for 15 minutes nodes of one node group have run different versions of its launch template, and "
-        "perhaps different images",
-        remedy="Jobs go on. Run `training-cluster status $name` to see which group. When its jobs have saved a "
-        "checkpoint, run `training-cluster stop $name --node-group GROUP --wait`, which loses what is on the nodes' "
-        "disks, and then `start` instead",
-    ),
-)
 
 
 class ClusterPower(Guardrail):
@@ -163,7 +123,7 @@ class ClusterPower(Guardrail):
             trouble="the power function has not succeeded for 15 minutes, so nodes may be missing, or run and be "
             "billed, without a message",
         ),
-        watches=_WATCHES,
+        watches=POWER_WATCHES,
         keeps=StatePart.POWER,
     )
 
@@ -399,7 +359,7 @@ class ClusterPower(Guardrail):
             ends = self._line_for_each(PowerMetric.HOURS_TO_END, by_group, "Minimum")
             panels.append(Panel(title="Time until capacity ends", unit=Unit.HOURS, lines=[ends]))
         if self._spot_fleets:
-            panels.append(_spot_fleets_panel(self._spot_fleets))
+            panels.append(spot_fleets_panel(self._spot_fleets))
         return DashboardRow(title="Nodes", panels=panels)
 
     def _make_block_events(self, blocks: Sequence[str]) -> events.Rule:
@@ -426,35 +386,3 @@ class ClusterPower(Guardrail):
                 )
             ],
         )
-
-
-def _spot_fleets_panel(fleets: Mapping[str, OwnerSettings]) -> Panel:
-    """Return what EC2 reports of Spot Fleet requests.
-
-    Args:
-        fleets: The requests, by node group.
-
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-fleet-cloudwatch-metrics.html
-    """
-    capacities = {
-        "TargetCapacity": "wanted",
-        "FulfilledCapacity": "running",
-        "TerminatingCapacity": "being terminated",
-    }
-    return Panel(
-        title="Spot Fleets",
-        unit=Unit.NODES,
-        lines=[
-            Line.of(
-                f"{group} {label}",
-                Metric(
-                    namespace="AWS/EC2Spot",
-                    name=name,
-                    dimensions={"FleetRequestId": fleet.id},
-                    statistic="Maximum",
-                ),
-            )
-            for group, fleet in fleets.items()
-            for name, label in capacities.items()
-        ],
-    )
