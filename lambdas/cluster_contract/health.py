@@ -22,6 +22,9 @@ Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditio
 REPORT_DETAIL_TYPE = "Node report"
 """The `detail-type` of a node's events."""
 
+VERIFICATION_FAILED = "VerificationFailed"
+"""The metric of nodes that is 1 when a node failed its verification and 0 when it passed."""
+
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 

@@ -5,6 +5,8 @@ Plain data, so that anything may import it. A test compares the configuration of
 
 from dataclasses import dataclass
 
+from cluster_contract.health import VERIFICATION_FAILED
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeMetrics:
@@ -39,6 +41,8 @@ class NodeMetrics:
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
         collector_failed: Likewise, when a node works but a part of its collector for Prometheus cannot be set up.
+        verification_failed: 1 when a node failed its verification, 0 when it passed, by cluster and node group and by
+            cluster alone.
     """
 
     namespace: str
@@ -56,6 +60,7 @@ class NodeMetrics:
     efa_retransmits: str
     bootstrap_failed: str
     collector_failed: str
+    verification_failed: str
 
     @property
     def series(self) -> tuple[tuple[str, ...], ...]:
@@ -93,6 +98,7 @@ NODE_METRICS = NodeMetrics(
     efa_retransmits="efa_retrans_bytes",
     bootstrap_failed="BootstrapFailed",
     collector_failed="CollectorFailed",
+    verification_failed=VERIFICATION_FAILED,
 )
 """What the nodes of this library report."""
 

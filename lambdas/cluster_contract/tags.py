@@ -26,3 +26,7 @@ IDLE_NOTE_TAG = "cdk-training-cluster:idle-note"
 POWER_TAG = "cdk-training-cluster:power"
 """On what owns a node group's nodes: who started, stopped or limited it last, when and why. It is read only
 where the power function's record of the group is lost: what was stopped or limited then gets no more nodes."""
+
+VERIFIED_TAG = "cdk-training-cluster:verified"
+"""On an instance: whether its last verification passed, when, and which checks failed. The node writes it, and no
+decision rests on it."""

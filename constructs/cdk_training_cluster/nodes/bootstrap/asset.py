@@ -29,13 +29,13 @@ CONTRACT = Path(node_files.__file__).parent
 """Where the package lies whose modules nodes share with functions."""
 
 # Those that run with the Python of nodes, and what they read.
-_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py")
+_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py")
 
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 
 # An allow-list: what an editor or the interpreter leaves beside them must not change the asset's hash.
-_SUFFIXES = {".sh", ".py"}
+_SUFFIXES = {".json", ".sh", ".py"}
 
 
 def write_scripts(

@@ -20,10 +20,10 @@ GENERATED = {
 def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, vendor: AcceleratorVendor) -> None:
     write_scripts(tmp_path, vendor)
     scripts = {path.name for path in SCRIPTS.iterdir() if path.suffix in {".sh", ".py"}}
-    program = {f"{AGENT.name}/{path.name}" for path in AGENT.glob("*.py")}
+    program = {f"{AGENT.name}/{path.name}" for path in AGENT.iterdir() if path.suffix in {".json", ".py"}}
     shared = {
         f"{CONTRACT.name}/{name}"
-        for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py")
+        for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py")
     }
     assert set(_content(tmp_path)) == scripts | program | shared | GENERATED[vendor]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from . import drain_files, hydrate, waiting
+from . import drain_files, hydrate, verify, waiting
 
 COMMANDS = {
     "drain": drain_files.drain,
     "hydrate": hydrate.main,
     "undrain": drain_files.undrain,
+    "verify": verify.main,
     "wait-for-dataset": waiting.main,
 }
 

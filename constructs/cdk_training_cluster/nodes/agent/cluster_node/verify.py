@@ -1,0 +1,153 @@
+"""`cluster-node verify`: check whether this node is fit to train, and judge the output of nccl-tests."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cluster_contract import node_files
+
+from . import accelerators, machine, telling
+from .affinity import check_affinity, read_affinity
+from .all_reduce import check_all_reduce, judge
+from .checking import Check
+from .gpus import Reading, read_gpus
+from .metadata import Metadata
+from .node_facts import Facts, expected_facts, instance_id, instance_type
+from .programs import ROOT
+from .versions import check_versions, versions
+
+PASSED, FAILED, WRONG_CALL, OTHER_HOST = 0, 1, 2, 3
+
+_MOMENTS = {
+    "boot": "every check, the tests of speed too, and the result is recorded and told",
+    "job-start": "what a job needs, without tests of speed",
+    "job-end": "the devices",
+    "job": "the devices, without asking a GPU or the file system: under a job",
+}
+# A node that has just booted asks its time server first.
+_CLOCK_SECONDS = 60
+
+
+def main(arguments: list[str]) -> int:
+    """Check what the arguments ask for; a sentence for each check that fails goes to standard output."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-node verify",
+        description="Check whether this node is fit to train: accelerators, network, limits, file system, clock, "
+        "disks, versions and speed. A floor that nobody has measured fails no node: it is called provisional.",
+        epilog="Exit status: 0 when all checks pass, 1 when one fails, 2 for a wrong call, 3 when one fails for "
+        "which the fault table asks for a reboot or another instance.",
+    )
+    parser.add_argument(
+        "--at", choices=_MOMENTS, default="boot", help="; ".join(f"{k}: {v}" for k, v in _MOMENTS.items())
+    )
+    parser.add_argument("--json", action="store_true", help="print every check as JSON")
+    parser.add_argument("--dry-run", action="store_true", help="record and tell nothing")
+    parser.add_argument(
+        "--nccl-output", type=Path, metavar="FILE", help="judge what all_reduce_perf printed into a file"
+    )
+    parser.add_argument("--nodes", type=int, default=1, help="over how many nodes it ran")
+    parser.add_argument("--instance-type", default=instance_type(), help="their type; this node's if left out")
+    given = parser.parse_args(arguments)
+    if given.nccl_output:
+        try:
+            text = given.nccl_output.read_text(errors="replace")
+        except OSError as error:
+            sys.stderr.write(f"cluster-node verify: {given.nccl_output} cannot be read: {error.strerror}\n")
+            return WRONG_CALL
+        if not given.instance_type or given.nodes < 1:
+            sys.stderr.write("cluster-node verify: give --instance-type, and --nodes of at least 1\n")
+            return WRONG_CALL
+        checks = list(judge(text, given.instance_type, given.nodes))
+        # Which of the nodes is slow, such a run does not say.
+        return min(_answer(checks, as_json=given.json, all_of_them=True), FAILED)
+    facts = expected_facts(given.instance_type)
+    if given.at != "boot":
+        return _answer(list(_quick_checks(facts, given.at)), as_json=given.json, all_of_them=False)
+    checks = _verify(facts, record=not given.dry_run)
+    return _answer(checks, as_json=given.json, all_of_them=True)
+
+
+def _quick_checks(facts: Facts, moment: str) -> Iterator[Check]:
+    yield from machine.check_drain_files()
+    if moment == "job-start":
+        yield from machine.check_set_up()
+    if moment != "job" and facts.gpus:
+        yield from accelerators.check_gpus(facts, read_gpus())
+    yield from accelerators.check_neuron_devices(facts)
+    yield from machine.check_efa_devices(facts)
+    if moment == "job-start":
+        yield from machine.check_file_system(facts)
+
+
+def _verify(facts: Facts, *, record: bool) -> list[Check]:
+    start, instance = time.monotonic(), instance_id()
+    reading = read_gpus() if facts.gpus else Reading("", [], [])
+    own = versions(reading.driver)
+    affinity = read_affinity(reading.gpus)
+    checks = list(_all_checks(facts, reading, own, instance))
+    checks += check_affinity(affinity)
+    if not record:
+        return checks
+    serials = [gpu.serial for gpu in reading.gpus if gpu.serial]
+    more = {"seconds": round(time.monotonic() - start, 1), "versions": own, "serials": serials}
+    try:
+        _write(node_files.AFFINITY, affinity)
+        telling.record(facts, checks, instance, more)
+    except OSError as error:
+        sys.stderr.write(f"cluster-node verify: the result is not recorded, {error.filename}: {error.strerror}\n")
+        return checks
+    for trouble in telling.tell(facts, checks, instance):
+        sys.stderr.write(f"cluster-node verify: {trouble}\n")
+    return checks
+
+
+def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: str) -> Iterator[Check]:
+    yield from accelerators.check_gpus(facts, reading)
+    yield from accelerators.check_neuron_devices(facts)
+    yield from machine.check_efa_devices(facts)
+    yield from machine.check_efa_provider(facts)
+    yield from machine.check_limits()
+    yield from machine.check_file_system(facts)
+    yield from machine.check_throughput(facts)
+    yield from machine.check_clock(_CLOCK_SECONDS)
+    yield from machine.check_disks(facts)
+    yield from check_versions(facts, own, instance, _image_id())
+    yield from check_all_reduce(facts, reading)
+
+
+def _image_id() -> str:
+    try:
+        return Metadata().get("ami-id") or ""
+    except OSError:
+        return ""
+
+
+def _write(path: str, content: dict[str, object]) -> None:
+    target = Path(ROOT + path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.with_suffix(".new")
+    new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    new.replace(target)
+
+
+def _answer(checks: Sequence[Check], *, as_json: bool, all_of_them: bool) -> int:
+    """Print the checks, those that fail last, and return the exit status."""
+    if as_json:
+        sys.stdout.write(json.dumps([check._asdict() for check in checks], indent=2) + "\n")
+    else:
+        if all_of_them:
+            sys.stdout.writelines(f"ok {check.name}: {check.found}\n" for check in checks if check.passed)
+            sys.stdout.writelines(
+                f"-- {check.sentence}\n" for check in checks if not check.passed and not check.fails
+            )
+        # Schedulers show the sentence alone.
+        failed = (check for check in checks if check.fails)
+        sys.stdout.writelines(f"{check.sentence if all_of_them else check.found}\n" for check in failed)
+    if not any(check.fails for check in checks):
+        return PASSED
+    return OTHER_HOST if telling.action_of(checks) else FAILED

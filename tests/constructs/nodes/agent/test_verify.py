@@ -1,0 +1,286 @@
+"""What `cluster-node verify` finds on a node, and where it says so."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.nodes.agent.cluster_node.checking import FLOORS
+from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
+from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
+from cluster_contract.node_files import AFFINITY, DRAIN
+from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, build_nvml, nccl_row
+
+FAILED, OTHER_HOST = 1, 3
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> VerifiedNode:
+    return VerifiedNode(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_nvml(tmp_path_factory.mktemp("nvml"))
+
+
+def test_a_sound_node_passes_and_says_so(node: VerifiedNode) -> None:
+    node.write(f"{DRAIN}/verify"[1:], "an earlier failure")
+    done = node.verify()
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("ok ") for line in lines)
+    assert node.result["passed"]
+    assert node.result["serials"] == [f"16533230000{number}" for number in range(8)]
+    assert not (node.root / DRAIN[1:] / "verify").exists()
+    assert (node.root / "dev/console").read_text() == f"cdk-training-cluster: verified, {len(lines)} checks passed\n"
+    metric, tag = node.calls
+    assert '"MetricName": "VerificationFailed"' in metric
+    assert metric.count('"Value": 0') == 2
+    assert "create-tags --resources i-0a1b2c3d4e5f67890" in tag
+    assert '"cdk-training-cluster:verified", "Value": "passed 20' in tag
+
+
+def test_a_bad_node_takes_no_job_and_tells_what_ends_its_faults(node: VerifiedNode) -> None:
+    (node.root / "sys/class/infiniband/rdmap1").rename(node.root / "gone")
+    node.command("systemctl", "echo inactive")
+    done = node.verify()
+    assert done.returncode == OTHER_HOST
+    sentence, asked = (node.root / DRAIN[1:] / "verify").read_text().splitlines()
+    assert sentence.startswith(
+        "verification failed: fabric_manager: nvidia-fabricmanager.service is inactive. efa_count"
+    )
+    assert json.loads(asked)["action"] == "reboot"
+    assert not node.result["passed"]
+    assert '"Value": 1' in node.calls[0]
+    assert "failed 20" in node.calls[1]
+    assert node.calls[1].endswith('Z fabric_manager efa_count memlock"}]')
+
+
+def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> None:
+    node.command("aws", "echo AccessDenied >&2; exit 254")
+    done = node.verify()
+    assert done.returncode == 0
+    assert "could not be counted: aws ended with exit status 254: AccessDenied" in done.stderr
+    assert node.result["passed"]
+    before = node.result
+    node.command("systemctl", "echo inactive")
+    assert node.verify("--dry-run").returncode == OTHER_HOST
+    assert node.result == before
+
+
+Break = Callable[[VerifiedNode], object]
+FAULTS: list[tuple[Break, int, str]] = [
+    (lambda node: node.command("nvidia-smi", "exit 9"), FAILED, "gpu_driver: nvidia-smi ended with exit status 9"),
+    (lambda node: node.command("fi_info", "exit 61"), FAILED, "efa_provider: fi_info ended with exit status 61"),
+    (
+        lambda node: node.write("sys/class/infiniband/rdmap1/ports/1/state", "1: DOWN\n"),
+        FAILED,
+        "efa_state: rdmap1 is 1: DOWN",
+    ),
+    (
+        lambda node: node.command("systemctl", "if [[ $1 == show ]]; then echo 8388608; else echo active; fi"),
+        FAILED,
+        "memlock: services may pin 8388608 bytes, not all",
+    ),
+    (lambda node: node.command("stat", "echo tmpfs"), FAILED, "file_system: /fsx is tmpfs, not lustre"),
+    (lambda node: node.command("stat", "exit 1"), FAILED, "file_system: /fsx does not answer: stat ended with"),
+    (lambda node: node.command("dd", "exit 5"), FAILED, "file_system_throughput: dd ended with exit status 5"),
+    (
+        lambda node: (node.root / "sys/class/nvme/nvme2/model").unlink(),
+        OTHER_HOST,
+        "local_disks: the node has 1 local NVMe disks, and p5.48xlarge has 2; at least 2 is expected",
+    ),
+    (
+        lambda node: node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, 466, wrong=3)}'"),
+        OTHER_HOST,
+        "gpu_test: 6 results of all_reduce_perf are wrong",
+    ),
+    (
+        lambda node: node.command(ALL_REDUCE, "echo 'Test CUDA failure' >&2; exit 3"),
+        OTHER_HOST,
+        "all_reduce_perf ended with exit status 3: Test CUDA failure",
+    ),
+    (lambda node: node.command(ALL_REDUCE, "exit 127"), 0, ""),
+    (
+        lambda node: node.configure({"p5.48xlarge": {**EXPECTED["p5.48xlarge"], "gpu": "H200"}}),
+        FAILED,
+        "gpu_model: GPU 0 is 'NVIDIA H100 80GB HBM3', and p5.48xlarge has H200",
+    ),
+    (
+        lambda node: node.configure({"trn1.2xlarge": {"neuron_devices": 1}}),
+        OTHER_HOST,
+        "neuron_count: the node has 0 Neuron devices, and",
+    ),
+]
+
+
+@pytest.mark.parametrize(("breaks", "status", "sentence"), FAULTS)
+def test_a_node_fails_by_each_fault(node: VerifiedNode, breaks: Break, status: int, sentence: str) -> None:
+    breaks(node)
+    done = node.verify()
+    assert sentence in done.stdout.splitlines()[-1], done.stdout
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "sentence"),
+    [
+        ({}, 0, "ok gpu_test"),
+        ({"NVML_GPUS": "7"}, OTHER_HOST, "gpu_count: the driver lists 7 GPUs, and p5.48xlarge has 8; at least 8"),
+        ({"NVML_LOST": "3"}, OTHER_HOST, "and p5.48xlarge has 8: GPU 3 does not answer: GPU is lost"),
+        ({"NVML_DEAD": "1"}, FAILED, "gpu_driver: NVIDIA's driver does not answer: Driver Not Loaded"),
+        ({"NVML_REMAP_FAILED": "2"}, OTHER_HOST, "remap_failed: GPU 2 could not remap a row of its memory"),
+        ({"NVML_REMAP_PENDING": "2"}, OTHER_HOST, "remap_pending: GPU 2 has rows of memory to remap"),
+        ({"NVML_LINKS": "17"}, OTHER_HOST, "nvlink_down: GPU 0 has 17 active NVLinks of 18; at least 18"),
+        (
+            {"NVML_ECC": "5"},
+            0,
+            "-- ecc_uncorrectable: GPU 5 has 2 uncorrected ECC errors since its driver was loaded",
+        ),
+        ({"NVML_NO_LINKS": "1"}, 0, "ok nvlink_down: not checked: the driver does not say"),
+        ({"NVML_BUSY": "1"}, 0, "ok gpu_test: not checked: a process uses the GPUs"),
+        ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
+    ],
+)
+def test_nvidia_ml_py_says_what_the_gpus_have(
+    node: VerifiedNode, nvml: Path, state: dict[str, str], status: int, sentence: str
+) -> None:
+    node.command("nvidia-smi", "exit 1")
+    done = node.verify(nvml=nvml, **state)
+    assert sentence in done.stdout
+    assert done.returncode == status
+
+
+def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
+    rows = [
+        "0, NVIDIA H100 80GB HBM3, GPU-0, 1653323, 00000000:53:00.0, 580.95.05, 3, Yes, Yes, Disabled",
+        "Unable to determine the device handle for GPU1: 0000:54:00.0: Unknown Error",
+    ]
+    links = "GPU 0: NVIDIA H100\\n Link 0: 26.562 GB/s\\n Link 1: <inactive>"
+    printed = " ".join(f"'{row}'" for row in rows)
+    node.command("nvidia-smi", f"if [[ $1 == nvlink ]]; then echo -e '{links}'; else printf '%s\\n' {printed}; fi")
+    said = node.verify("--at", "job-end").stdout
+    assert said.splitlines() == [
+        "the driver lists 1 GPUs, and p5.48xlarge has 8: Unable to determine the device handle for GPU1: "
+        "0000:54:00.0: Unknown Error",
+        "GPU 0 could not remap a row of its memory",
+        "GPU 0 has rows of memory to remap at its next reset",
+        "GPU 0 has 1 active NVLinks of 18",
+    ]
+
+
+def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: VerifiedNode) -> None:
+    node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, 120)}'")
+    done = node.verify()
+    assert done.returncode == 0
+    said = "all_reduce: 120 GB/s at 1073741824 bytes over 1 node; at least 350 GB/s is expected"
+    assert f"-- {said} (the node does not fail by it: its floor was never measured)" in done.stdout
+    assert said in (node.root / "dev/console").read_text()
+    assert node.result["passed"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "nodes", "status", "said"),
+    [
+        ([(2**31, 442.0)], 2, 0, "ok all_reduce: 442 GB/s at 2147483648 bytes over 2 nodes"),
+        (
+            [(2**31, 442.0), (2**32, 210.0)],
+            2,
+            FAILED,
+            "all_reduce: 210 GB/s at 4294967296 bytes over 2 nodes; at least 380",
+        ),
+        # A floor of fewer nodes says something, and fails none.
+        ([(2**31, 210.0)], 64, 0, "-- all_reduce: 210 GB/s at 2147483648 bytes over 64 nodes; at least 380 GB/s"),
+        ([(2**20, 16.0)], 2, 0, "p5.48xlarge has a floor for runs of 2147483648 bytes or more only"),
+        ([], 2, FAILED, "gpu_test: all_reduce_perf printed no results"),
+    ],
+)
+def test_a_run_over_several_nodes_is_judged(
+    node: VerifiedNode, rows: list[tuple[int, float]], nodes: int, status: int, said: str
+) -> None:
+    output = node.root / "nccl.out"
+    output.write_text("# nThread 1\n" + "".join(f"[1,0]<stdout>:{nccl_row(*row, wrong='N/A')}\n" for row in rows))
+    done = node.verify("--nccl-output", str(output), "--nodes", str(nodes))
+    assert said in done.stdout
+    assert done.returncode == status
+    assert not node.calls
+
+
+def test_a_wrong_call_is_one_sentence(node: VerifiedNode, tmp_path: Path) -> None:
+    done = node.verify("--nccl-output", str(tmp_path / "none"), "--nodes", "2")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "cannot be read: No such file" in done.stderr
+
+
+def test_a_job_asks_for_less_and_gets_one_sentence(node: VerifiedNode) -> None:
+    for moment in ("job-start", "job-end", "job"):
+        assert node.verify("--at", moment).stdout == ""
+    node.command("nvidia-smi", "exit 9")
+    node.command("stat", "exit 1")
+    node.write(
+        "var/lib/cdk-training-cluster/bootstrap.json", '{"state": "failed", "step": "mount", "message": "none"}'
+    )
+    found = {
+        moment: len(node.verify("--at", moment).stdout.splitlines()) for moment in ("job-start", "job-end", "job")
+    }
+    assert found == {"job-start": 3, "job-end": 1, "job": 0}
+    node.write(f"{DRAIN}/xid"[1:], "Xid 79 of GPU 3\n{}\n")
+    assert node.verify("--at", "job").stdout == "Xid 79 of GPU 3\n"
+    assert not node.calls
+
+
+def test_versions_are_compared_among_nodes_of_one_image(tmp_path: Path) -> None:
+    facts = Facts(cluster="llama", node_group="workers", mount_point=str(tmp_path))
+
+    def check(instance: str, image: str, nccl: str) -> tuple[bool, str]:
+        [found] = check_versions(facts, {"NVIDIA driver": "580.95.05", "NCCL": nccl}, instance, image)
+        return found.passed, found.found
+
+    fine = "NVIDIA driver 580.95.05, NCCL "
+    assert check("i-1", "ami-1", "2.27.7") == (True, f"{fine}2.27.7")
+    assert check("i-2", "ami-2", "2.28.3") == (True, f"{fine}2.28.3")
+    assert check("i-3", "ami-1", "2.28.3") == (False, "NCCL 2.28.3, and i-1 of the same image has 2.27.7")
+    [file] = tmp_path.glob("**/ami-1/i-1.json")
+    for age, is_kept in ((2, True), (31, False)):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "updated": time.time() - age * 86_400}))
+        assert check("i-3", "ami-1", "2.28.3")[0]
+        assert file.exists() == is_kept
+    assert check("", "ami-1", "2.28.3")[1].startswith("not checked: ")
+
+
+def test_jobs_learn_which_cards_are_near_a_gpu(node: VerifiedNode) -> None:
+    bridge = "sys/devices/pci0000:50/0000:50:01.0"
+    for address in ("0000:50:00.0", "0000:51:00.0"):
+        node.write(f"{bridge}/{address}/numa_node", "0\n")
+        node.write(f"{bridge}/{address}/local_cpulist", "0-47\n")
+    node.write("sys/devices/pci0000:a0/0000:a0:01.0/numa_node", "1\n")
+    (node.root / "sys/bus/pci/devices").mkdir(parents=True)
+    (node.root / "sys/bus/pci/devices/0000:50:00.0").symlink_to(node.root / bridge / "0000:50:00.0")
+    for number, target in enumerate((f"{bridge}/0000:51:00.0", "sys/devices/pci0000:a0/0000:a0:01.0")):
+        (node.root / f"sys/class/infiniband/rdmap{number}/device").symlink_to(node.root / target)
+        (node.root / f"sys/devices/system/node/node{number}").mkdir(parents=True)
+    done = node.verify()
+    affinity = node.read(AFFINITY[1:])
+    assert affinity["gpus"][0] == {
+        "index": 0,
+        "pci": "0000:50:00.0",
+        "numa_node": 0,
+        "cpus": "0-47",
+        "nics": ["rdmap0"],
+    }
+    assert affinity["nics"][1] == {"name": "rdmap1", "numa_node": 1, "cpus": ""}
+    assert "-- affinity: GPU 1 has no NUMA node; GPU 2 has no NUMA node; GPU 3 has no NUMA node" in done.stdout
+    assert done.returncode == 0
+
+
+def test_every_floor_is_of_a_type_that_exists_and_says_whether_it_was_measured() -> None:
+    for name, machine in FLOORS["machines"].items():
+        assert instance_type_info(name).nvidia_gpu_count > 1
+        assert machine["nvlinks"] > 0
+    for floor in FLOORS["all_reduce"]:
+        assert floor["type"] in FLOORS["machines"]
+        assert floor["provisional"] or floor["source"].startswith("https://")

@@ -1,0 +1,66 @@
+/* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
+   NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING,
+   NVML_REMAP_FAILED and NVML_BUSY (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
+typedef void *Device;
+typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char address[32]; } Pci;
+
+static unsigned setting(const char *name, unsigned otherwise) {
+  const char *text = getenv(name);
+  return text ? (unsigned)strtoul(text, 0, 10) : otherwise;
+}
+static unsigned number(Device device) { return (unsigned)(unsigned long)device - 1; }
+static unsigned is(const char *name, Device device) { return setting(name, 999) == number(device); }
+
+const char *nvmlErrorString(int code) {
+  return code == GPU_IS_LOST ? "GPU is lost" : code == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Error";
+}
+int nvmlInitWithFlags(unsigned flags) { (void)flags; return setting("NVML_DEAD", 0) ? DRIVER_NOT_LOADED : OK; }
+int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+int nvmlShutdown(void) { return OK; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "580.95.05"); return OK; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = setting("NVML_GPUS", 8); return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) {
+  *device = (Device)(unsigned long)(index + 1);
+  return is("NVML_LOST", *device) ? GPU_IS_LOST : OK;
+}
+int nvmlDeviceGetName(Device device, char *text, unsigned size) { (void)device; snprintf(text, size, "NVIDIA H100 80GB HBM3"); return OK; }
+int nvmlDeviceGetUUID(Device device, char *text, unsigned size) { snprintf(text, size, "GPU-%u", number(device)); return OK; }
+int nvmlDeviceGetSerial(Device device, char *text, unsigned size) { snprintf(text, size, "16533230%05u", number(device)); return OK; }
+int nvmlDeviceGetPciInfo_v3(Device device, Pci *pci) {
+  memset(pci, 0, sizeof *pci);
+  snprintf(pci->address, sizeof pci->address, "00000000:%02X:00.0", 0x53 + number(device));
+  return OK;
+}
+int nvmlDeviceGetTotalEccErrors(Device device, int kind, int counter, unsigned long long *count) {
+  (void)counter;
+  *count = kind == 1 && is("NVML_ECC", device) ? 2 : 0;
+  return OK;
+}
+int nvmlDeviceGetRemappedRows(Device device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending, unsigned *failed) {
+  *correctable = *uncorrectable = 0;
+  *pending = is("NVML_REMAP_PENDING", device);
+  *failed = is("NVML_REMAP_FAILED", device);
+  return OK;
+}
+int nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned *active) {
+  if (setting("NVML_NO_LINKS", 0)) return NOT_SUPPORTED;
+  *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
+  return link < 18 ? OK : INVALID_ARGUMENT;
+}
+int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending) {
+  (void)device;
+  *current = *pending = setting("NVML_MIG", 0);
+  return OK;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, void *processes) {
+  unsigned room = *count;
+  *count = is("NVML_BUSY", device);
+  if (*count > room) return INSUFFICIENT_SIZE;
+  if (*count) memset(processes, 0, 24);
+  return OK;
+}
