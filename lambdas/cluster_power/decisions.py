@@ -280,7 +280,8 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
         )
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
-        return f"{name} has all of its {_nodes(wanted)}{until}"
+        standby = f", {group.standby} of them in Standby" if group.standby else ""
+        return f"{name} has all of its {_nodes(wanted)}{standby}{until}"
     return f"{name} is stopped, by {record.by}: {record.reason}"
 
 

@@ -161,20 +161,22 @@ class Executor:
         return decision
 
     def _size(self, decision: Decision, group: Group) -> Decision:
-        owner = self._owners.of(group)
-        self._retire_warm_nodes(group, decision.wanted)
+        owner, desired = self._owners.of(group), group.capacity_for(decision.wanted)
+        self._retire_warm_nodes(group, desired)
         try:
-            owner.set_size(group, decision.wanted)
+            owner.set_size(group, desired)
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next run tries again")
-        record = replace(group.record, size=decision.wanted, since=self._now, desired=None)
+        is_lower = desired < decision.wanted
+        given = Desired(sizes=(desired,), at=self._now, standby=group.standby) if is_lower else None
+        record = replace(group.record, size=decision.wanted, since=self._now, desired=given)
         try:
-            self._store.save(group, size=record.size, since=record.since, desired=None)
+            self._store.save(group, size=record.size, since=record.since, desired=given)
         except StateChangedError:
             # What is recorded and what is there must not stay apart: it would look like an operator's size.
             self._store.forget_size(group)
             raise
-        return replace(decision, group=replace(group, desired=decision.wanted, record=record))
+        return replace(decision, group=replace(group, desired=desired, record=record))
 
     def _retire_warm_nodes(self, group: Group, size: int) -> None:
         """Let a group that grows take no node of an old launch template version from its warm pool."""
@@ -194,7 +196,8 @@ class Executor:
         that works, so the nodes are counted right before it is lowered, and right after.
         """
         owner, lowers, before = self._owners.of(group), desired < group.desired, group.record.desired
-        given = Desired(sizes=(desired,), at=self._now, goal=before.goal if before else None)
+        goal = before.goal if before else None
+        given = Desired(sizes=(desired,), at=self._now, goal=goal, standby=group.standby)
         self._explain(group, replace(given, sizes=(desired, group.desired)))
         fresh = self._store.describe(group)
         is_still = fresh and (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired)

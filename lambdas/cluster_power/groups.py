@@ -54,7 +54,23 @@ class Group(OwnedGroup):
             return 0 if self.owner.keeps_jobs else min(self.alive, self.desired)
         lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
         given = (self.record.size or 0) if self.shows_old_size else 0
-        return max(self.desired, given, self.alive if lets_live else 0)
+        placed = self.counted + self.standby if self.standby else 0
+        return max(self.desired, given, placed, self.alive if lets_live else 0)
+
+    @property
+    def places_of_standby(self) -> int:
+        """How many places nodes in Standby keep: also those of nodes that are gone, which are given back next."""
+        given = self.record.desired if self.launching_suspended is None else None
+        return max(self.standby, given.standby if given else 0)
+
+    def capacity_for(self, size: int) -> int:
+        """Return the desired capacity that gives it a size: a node in Standby keeps its place, and costs none other.
+
+        Auto Scaling takes the place from the desired capacity when a node enters Standby, and gives it back when the
+        node returns.
+        https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
+        """
+        return max(size - self.standby, self.counted if self.counted <= size else 0) if self.standby else size
 
     @property
     def is_smaller_by_order(self) -> bool:

@@ -80,7 +80,7 @@ def find_problem(
         now: The time.
         region: The cluster's region, for commands.
     """
-    if goal - group.in_service <= _preparing(group, now):
+    if goal - group.in_service - group.places_of_standby <= _preparing(group, now):
         return Finding(outlook=Outlook.PENDING if group.may_launch(goal) else Outlook.COMPLETE)
     grace = max(grace, group.owner.launch_time)
     most = f"up to {goal}" if group.engine_sized else str(goal)

@@ -91,17 +91,19 @@ class Termination(Open):
 
 @dataclass(frozen=True, kw_only=True)
 class Desired(Open):
-    """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated by command.
+    """Why the desired capacity is another than the size: EC2 lacks nodes, or some were terminated or are in Standby.
 
     Attributes:
         sizes: The desired capacity. Until it is sure that it was set, also what was set before.
         at: When.
         goal: How many nodes the group is to have since some were terminated. Default: - its size.
+        standby: How many nodes in Standby keep places that the desired capacity does not count.
     """
 
     sizes: tuple[_Size, ...]
     at: datetime
     goal: _Size | None = None
+    standby: _Size = 0
 
     def __post_init__(self) -> None:
         """Refuse no size.

@@ -3,6 +3,8 @@
 CloudFormation waits for up to an hour until a group that an update touches has its desired capacity, and rolls back
 where it is not reached. So the desired capacity is lowered to the nodes that there are once launches have failed for
 the grace, and raised to the group's size again every `RETRY_EVERY`; the first launch that fails then lowers it.
+
+A node that enters Standby lowers it too, and keeps its place: it is raised when the node goes for good.
 Sources: https://repost.aws/knowledge-center/auto-scaling-group-not-stabilize-error and
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 """
@@ -54,10 +56,12 @@ def _explain_desired(group: Group, now: datetime) -> Desired | None:
     if record.size is None:
         return record.desired
     if desired == record.size:
-        return record.desired and replace(record.desired, sizes=(desired,), goal=None)
+        return record.desired and replace(record.desired, sizes=(desired,), goal=None, standby=0)
     given = record.desired or Desired(sizes=(record.size,), at=record.since or now)
-    if given.sizes == (desired,):
-        return record.desired
+    returned, more = given.standby - group.standby, desired - given.sizes[0]
+    is_of_standby = more != 0 and len(given.sizes) == 1 and min(0, returned) <= more <= max(0, returned)
+    if is_of_standby or given.sizes == (desired,):
+        return replace(given, sizes=(desired,), at=now, standby=group.standby) if is_of_standby else record.desired
     if desired in given.sizes:
         return replace(given, sizes=(desired,)) if now - given.at <= _SHOWS_WITHIN else None
     terminated, fewer = record.terminated, given.sizes[0] - desired
@@ -79,12 +83,16 @@ def decide_desired(decision: Decision, missing: Finding, context: Context) -> De
     if group is None or not group.owner.holds_deployments or not decision.wanted:
         return decision
     given, now = group.record.desired, context.now
-    lowered = group.desired < group.goal
-    if lowered and given is not None and now - given.at >= RETRY_EVERY:
+    whole = group.capacity_for(group.goal)
+    if (
+        group.desired < whole
+        and given is not None
+        and (now - given.at >= RETRY_EVERY or given.standby > group.standby)
+    ):
         launches = group.launching_suspended is None or group.suspended_by_auto_scaling
         allows = window is None or window.phase is Phase.OPEN or window.is_elsewhere
         if launches and group.goal <= group.maximum and allows:
-            return replace(decision, desired=group.goal)
+            return replace(decision, desired=whole)
     least = max(group.counted, group.minimum)
     # Where another than the newest node ends first, one that comes meanwhile could cost one that works.
     if (

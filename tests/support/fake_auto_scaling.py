@@ -37,6 +37,8 @@ class FakeGroup:
         terminating_suspended: Why it terminates nothing. None: it terminates.
         version: The version of its launch template. None: it does not say.
         warm: The nodes in its warm pool, and the version that each was launched from.
+        standby: The ids of its nodes in Standby.
+        unhealthy: The ids of its nodes that Auto Scaling calls unhealthy.
     """
 
     name: str
@@ -61,6 +63,8 @@ class FakeGroup:
     activities: list[dict[str, Any]] = field(default_factory=list)
     version: int | None = None
     warm: dict[str, int] = field(default_factory=dict)
+    standby: list[str] = field(default_factory=list)
+    unhealthy: set[str] = field(default_factory=set)
     _versions: dict[str, int | None] = field(default_factory=dict)
     _ids: dict[str, list[str]] = field(default_factory=dict)
     _launched: int = 0
@@ -76,7 +80,7 @@ class FakeGroup:
     @property
     def alive(self) -> int:
         """How many instances EC2 bills for it; the tests put no stopped warm-pool instance here."""
-        return self.in_service + self.launching + len(self.others) + len(self.terminating)
+        return self.in_service + self.launching + len(self.others) + len(self.terminating) + len(self.standby)
 
     @property
     def nodes(self) -> list[tuple[str, str]]:
@@ -88,7 +92,7 @@ class FakeGroup:
             for one, state in zip(self._name(kind, len(every)), every, strict=True)
         ]
         state = "InService" if self.slow else "Terminating:Wait" if self.hooked else "Terminating"
-        return living + [(one, state) for one in self.terminating]
+        return living + [(one, "Standby") for one in self.standby] + [(one, state) for one in self.terminating]
 
     def _name(self, kind: str, number: int) -> list[str]:
         """Return the ids of the nodes of a kind: the newest go first, and new ones get new ids."""
@@ -100,16 +104,33 @@ class FakeGroup:
             self._versions[ids[-1]] = self.version
         return ids
 
-    def terminate(self, instance_id: str) -> None:
+    def terminate(self, instance_id: str, *, lowers: bool = True) -> None:
         """Terminate a node and lower the size; who asks for one that goes already lowers it again."""
-        self.desired -= 1
+        self.desired -= lowers
         if instance_id in self.terminating:
             return
-        state = dict(self.nodes)[instance_id]
-        self._ids[state if state in ("InService", "Pending") else "others"].remove(instance_id)
-        self.in_service -= state == "InService"
-        self.launching -= state == "Pending"
+        if instance_id in self.standby:
+            self.standby.remove(instance_id)
+        else:
+            state = dict(self.nodes)[instance_id]
+            self._ids[state if state in ("InService", "Pending") else "others"].remove(instance_id)
+            self.in_service -= state == "InService"
+            self.launching -= state == "Pending"
         self.terminating.append(instance_id)
+
+    def enter_standby(self, instance_id: str, *, lowers: bool = True) -> None:
+        """Put a node that is in service into Standby, and lower the size."""
+        self._ids["InService"].remove(instance_id)
+        self.standby.append(instance_id)
+        self.in_service -= 1
+        self.desired -= lowers
+
+    def exit_standby(self, instance_id: str) -> None:
+        """Put a node in Standby back into service, and raise the size."""
+        self.standby.remove(instance_id)
+        self._ids.setdefault("InService", []).append(instance_id)
+        self.in_service += 1
+        self.desired += 1
 
     def settle(self, now: datetime) -> None:
         """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
@@ -155,6 +176,7 @@ class FakeGroup:
                     "InstanceId": name,
                     "InstanceType": "p4de.24xlarge",
                     "LifecycleState": state,
+                    "HealthStatus": "Unhealthy" if name in self.unhealthy else "Healthy",
                     "ProtectedFromScaleIn": number < self.protected,
                     **_launch_template(self._versions.get(name)),
                 }
@@ -286,16 +308,42 @@ class FakeAutoScaling(FakeService):
                 f"Instance Id not found - No managed instance found for instance ID {instance}", operation
             )
         self.record(operation, parameters, names=[instance, group.name], arn=group.arn, tags=group.tags)
-        assert parameters["ShouldDecrementDesiredCapacity"] is True
-        if group.desired <= group.minimum:
+        lowers = parameters["ShouldDecrementDesiredCapacity"]
+        if lowers and group.desired <= group.minimum:
             raise _validation(
                 f"Currently, desiredSize equals minSize ({group.minimum}). Terminating instance without replacement "
                 "will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false "
                 "or lower group's min size.",
                 operation,
             )
-        group.terminate(instance)
+        group.terminate(instance, lowers=lowers)
         return {"Activity": {"ActivityId": "1", "AutoScalingGroupName": group.name, "StatusCode": "InProgress"}}
+
+    def enter_standby(self, **parameters: Any) -> dict[str, Any]:
+        """Answer EnterStandby."""
+        group = self._standby_group("EnterStandby", "InService", parameters)
+        lowers = parameters["ShouldDecrementDesiredCapacity"]
+        if lowers and group.desired <= group.minimum:
+            raise _validation("AutoScalingGroup would have less than its minimum size", "EnterStandby")
+        group.enter_standby(parameters["InstanceIds"][0], lowers=lowers)
+        return {"Activities": []}
+
+    def exit_standby(self, **parameters: Any) -> dict[str, Any]:
+        """Answer ExitStandby."""
+        group = self._standby_group("ExitStandby", "Standby", parameters)
+        group.exit_standby(parameters["InstanceIds"][0])
+        return {"Activities": []}
+
+    def _standby_group(self, operation: str, state: str, parameters: dict[str, Any]) -> FakeGroup:
+        """Record a call that moves one node, and refuse it where the node has another state.
+
+        The text is Auto Scaling's own: https://github.com/aws-samples/aws-codedeploy-samples/issues/50
+        """
+        group, [instance] = self._group(parameters["AutoScalingGroupName"]), parameters["InstanceIds"]
+        self.record(operation, parameters, names=[instance, group.name], arn=group.arn, tags=group.tags)
+        if dict(group.nodes).get(instance) != state:
+            raise _validation(f"The instance {instance} is not in {state}.", operation)
+        return group
 
     def create_or_update_tags(self, **parameters: Any) -> dict[str, Any]:
         """Answer CreateOrUpdateTags."""

@@ -1,10 +1,12 @@
 """Auto Scaling groups as owners of nodes."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cluster_common.errors import AWS_ERRORS, error_code, error_text
+from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.owners.ec2_nodes import terminate
 from cluster_common.owners.groups import Activity, Node, OwnedGroup, is_old
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
@@ -94,14 +96,10 @@ class AutoScalingGroups:
 
     def set_size(self, group: OwnedGroup, size: int) -> None:
         """Set a group's desired capacity, without waiting for its cooldown."""
-        try:
+        with _may_be_busy("ScalingActivityInProgress"):
             self._client.set_desired_capacity(
                 AutoScalingGroupName=group.name, DesiredCapacity=size, HonorCooldown=False
             )
-        except AWS_ERRORS as error:
-            if error_code(error) == "ScalingActivityInProgress":
-                raise OwnerBusyError from error
-            raise
 
     def resume_launching(self, group: OwnedGroup) -> None:
         """Resume the process Launch of a group, and no other."""
@@ -123,19 +121,7 @@ class AutoScalingGroups:
             and not one["LifecycleState"].startswith("Warmed:Terminat")
         ]
         if old:
-            self._end(old)
-
-    def _end(self, ids: list[str]) -> None:
-        """Terminate instances. One that has gone already fails the call for all, so those are left out."""
-        try:
-            self._ec2().terminate_instances(InstanceIds=ids)
-        except AWS_ERRORS as error:
-            # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-            left = [one for one in ids if one not in error_text(error)]
-            if error_code(error) != "InvalidInstanceID.NotFound" or left == ids:
-                raise
-            if left:
-                self._ec2().terminate_instances(InstanceIds=left)
+            terminate(self._ec2(), old)
 
     def terminate(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (Auto Scaling knows it)
         """Terminate one node and lower its group's desired capacity by one.
@@ -147,6 +133,44 @@ class AutoScalingGroups:
         self._once().terminate_instance_in_auto_scaling_group(
             InstanceId=instance_id, ShouldDecrementDesiredCapacity=True
         )
+
+    def cordon(self, group: OwnedGroup, instance_id: str) -> None:
+        """Put one node into Standby, and lower the desired capacity by one, so that no other is launched.
+
+        It is sent once: a node that is in Standby already would answer that it is not in service.
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_EnterStandby.html
+        """
+        with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):
+            self._once().enter_standby(
+                InstanceIds=[instance_id], AutoScalingGroupName=group.name, ShouldDecrementDesiredCapacity=True
+            )
+
+    def uncordon(self, group: OwnedGroup, instance_id: str) -> None:
+        """Put one node in Standby back into service, which raises the desired capacity by one.
+
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_ExitStandby.html
+        """
+        with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):
+            self._once().exit_standby(InstanceIds=[instance_id], AutoScalingGroupName=group.name)
+
+    def reboot(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (EC2 knows it)
+        """Reboot one node: in Standby, so that Auto Scaling checks its health only afterwards.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RebootInstances.html
+        """
+        self._ec2().reboot_instances(InstanceIds=[instance_id])
+
+    def replace(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (Auto Scaling knows it)
+        """Terminate one node and leave the desired capacity, which counts no node in Standby.
+
+        Where it counts the node, Auto Scaling launches another; where the node was in Standby, the power function
+        gives the group its place back. With a lower desired capacity a node that works would go in its place.
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
+        """
+        with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):
+            self._client.terminate_instance_in_auto_scaling_group(
+                InstanceId=instance_id, ShouldDecrementDesiredCapacity=False
+            )
 
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a group only, not on the nodes it launches."""
@@ -178,6 +202,17 @@ class AutoScalingGroups:
         ]
 
 
+@contextmanager
+def _may_be_busy(*codes: str) -> Iterator[None]:
+    """Raise `OwnerBusyError` for codes by which Auto Scaling says that another activity or change is under way."""
+    try:
+        yield
+    except AWS_ERRORS as error:
+        if error_code(error) in codes:
+            raise OwnerBusyError from error
+        raise
+
+
 def read_scaling_activities(client: "AutoScalingClient", name: str) -> tuple[Activity, ...]:
     """Return what Auto Scaling last did with the Auto Scaling group of a name, newest first."""
     answer = client.describe_scaling_activities(AutoScalingGroupName=name, MaxRecords=_ACTIVITIES)
@@ -201,6 +236,15 @@ def auto_scaling_group(
     """
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
     states = [instance["LifecycleState"] for instance in instances]
+    nodes = {
+        instance["InstanceId"]: Node(
+            state=instance["LifecycleState"],
+            protected=instance.get("ProtectedFromScaleIn", False),
+            template=_template(instance.get("LaunchTemplate", {})),
+            unhealthy=instance.get("HealthStatus", "").upper() == "UNHEALTHY",
+        )
+        for instance in raw.get("Instances", [])
+    }
     suspended = {
         process["ProcessName"]: process.get("SuspensionReason", "") for process in raw.get("SuspendedProcesses", [])
     }
@@ -222,16 +266,10 @@ def auto_scaling_group(
         # Auto Scaling sets a status only while it deletes a group.
         # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AutoScalingGroup.html
         deleting=bool(raw.get("Status")),
-        nodes={
-            instance["InstanceId"]: Node(
-                state=instance["LifecycleState"],
-                protected=instance.get("ProtectedFromScaleIn", False),
-                template=_template(instance.get("LaunchTemplate", {})),
-            )
-            for instance in raw.get("Instances", [])
-        },
+        nodes=nodes,
         templates=_templates(raw),
         tags=tags,
+        standby=sum(node.in_standby for node in nodes.values()),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cluster_common.errors import AWS_ERRORS, error_code, error_text
 from cluster_common.owners.groups import Node
 
 if TYPE_CHECKING:
@@ -37,6 +38,19 @@ def read_ec2_nodes(client: "EC2Client", tags: Mapping[str, str]) -> dict[str, No
         for reservation in page["Reservations"]
         for one in reservation.get("Instances", [])
     }
+
+
+def terminate(client: "EC2Client", ids: list[str]) -> None:
+    """Terminate instances. One that has gone already fails the call for all, so those are left out."""
+    try:
+        client.terminate_instances(InstanceIds=ids)
+    except AWS_ERRORS as error:
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+        left = [one for one in ids if one not in error_text(error)]
+        if error_code(error) != "InvalidInstanceID.NotFound" or left == ids:
+            raise
+        if left:
+            client.terminate_instances(InstanceIds=left)
 
 
 def states(nodes: Mapping[str, Node]) -> tuple[int, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from cluster_contract.tags import NODE_GROUP_TAG
 
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-_NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby")
+_NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby", "EnteringStandby")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,7 @@ class Node:
             Empty: unknown.
         instance_type: Its type, where EC2 does not describe the node.
         launched: When it was launched, likewise.
+        unhealthy: Whether its owner says that it is unhealthy.
     """
 
     state: str
@@ -50,6 +51,12 @@ class Node:
     template: str = ""
     instance_type: str = ""
     launched: datetime | None = None
+    unhealthy: bool = False
+
+    @property
+    def in_standby(self) -> bool:
+        """Whether it is out of service, or on its way there, until it is put back."""
+        return self.state in ("Standby", "EnteringStandby")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +90,8 @@ class OwnedGroup:
         reset_to: The desired capacity that a deployment gives it again, if it has that. None: a deployment leaves it.
         is_loose: Whether a scheduler sizes it although it should have all of its nodes: a deployment wrote that.
         auto_scaling_group: The Auto Scaling group underneath. Empty: it is one itself, or there is none.
+        standby: How many of its nodes were taken out of service and keep their places: its desired capacity counts
+            none of them.
         arn: Its ARN, where tags are written by that.
     """
 
@@ -111,15 +120,16 @@ class OwnedGroup:
     reset_to: int | None = None
     is_loose: bool = False
     auto_scaling_group: str = ""
+    standby: int = 0
     arn: str = ""
 
     def count_missing(self, goal: int) -> int:
-        """Return how many nodes are not in service of those that it should have. A scheduler may have fewer."""
-        return 0 if self.engine_sized else max(0, goal - self.in_service)
+        """Return how many nodes it lacks of those that it should have. A scheduler may have fewer."""
+        return 0 if self.engine_sized else max(0, goal - self.in_service - self.standby)
 
     def may_launch(self, goal: int) -> bool:
-        """Say whether fewer nodes are in service than it may have, so that its owner may fail to launch some."""
-        return self.in_service < goal
+        """Say whether it has fewer nodes than it may have, so that its owner may fail to launch some."""
+        return self.in_service + self.standby < goal
 
     @property
     def counted(self) -> int:

@@ -40,6 +40,10 @@ class OwnerTraits:
         preparing: The states of nodes that are on their way into service by themselves, and how long after its launch
             a node may have one.
         is_on_ec2: Whether its nodes are instances of the account, which EC2 describes.
+        reboots: Whether a node can be taken out of service, rebooted and put back; if not, the node itself takes no
+            job while it is faulty, and another one replaces it.
+        own_repair: What is done about its faulty nodes instead, where the health function leaves them alone: a
+            sentence without its full stop. Empty: the health function repairs them.
         tag_command: Returns the command that writes a tag on it, of its name, a key, a value and the region.
             Default: - `aws ec2 create-tags` takes its id, beside those of instances.
     """
@@ -64,6 +68,8 @@ class OwnerTraits:
     launch_time: timedelta = timedelta(0)
     preparing: Mapping[str, timedelta] = field(default_factory=dict)
     is_on_ec2: bool = True
+    reboots: bool = False
+    own_repair: str = ""
     tag_command: Callable[[str, str, str, str], str] | None = None
 
     @property
@@ -143,6 +149,7 @@ AUTO_SCALING_GROUP = OwnerTraits(
     instance_tags=("aws:autoscaling:groupName",),
     emptied="is scaled to zero; data on the nodes' disks is lost, except on nodes that return to a warm pool; "
     f"{_RELEASED}",
+    reboots=True,
     tag_command=_tag_auto_scaling_group,
 )
 SPOT_FLEET = OwnerTraits(
@@ -197,6 +204,8 @@ EKS_NODEGROUP = OwnerTraits(
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html
     emptied="gets the desired size 0; its Pods are evicted at once, whatever their disruption budgets say; data on "
     f"the nodes' disks is lost; {_RELEASED}",
+    # https://docs.aws.amazon.com/eks/latest/userguide/node-health.html
+    own_repair="Amazon EKS repairs it itself, by node auto repair with the actions of the same table of faults",
     tag_command=_tag_nodegroup,
 )
 HYPERPOD_INSTANCE_GROUP = OwnerTraits(
@@ -217,6 +226,8 @@ HYPERPOD_INSTANCE_GROUP = OwnerTraits(
     # https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-scale-down.html
     emptied=f"gets the instance count 0; data on the nodes' disks is lost; {_RELEASED}",
     is_on_ec2=False,
+    # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-node-recovery.html
+    own_repair="SageMaker HyperPod reboots or replaces it itself, by its own health checks",
     tag_command=_tag_hyperpod_cluster,
 )
 BATCH_COMPUTE_ENVIRONMENT = OwnerTraits(
@@ -235,6 +246,9 @@ BATCH_COMPUTE_ENVIRONMENT = OwnerTraits(
     f"job and terminates idle nodes; data on the nodes' disks is lost; {_RELEASED}",
     idle_remedy="lower its minimum vCPUs or scale-down delay, end the job that holds the nodes, or stop the group",
     keeps_jobs="aws batch terminate-job",
+    # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+    own_repair="AWS Batch launches and terminates its nodes itself, and tries a failed job again on others as the "
+    "job's retry strategy says",
     tag_command=_tag_compute_environment,
 )
 

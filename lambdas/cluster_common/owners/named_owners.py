@@ -102,6 +102,28 @@ class NamedOwners(ABC):
             f"{self.traits.service} chooses itself which nodes of {group.name} it terminates, and not {instance_id}"
         )
 
+    def cordon(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: B027 (the node takes no job by itself)
+        """Do nothing: a faulty node takes no job by itself."""
+
+    def uncordon(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: B027 (likewise)
+        """Do nothing: a node takes jobs again by itself."""
+
+    def reboot(self, group: OwnedGroup, instance_id: str) -> None:
+        """Refuse, as its traits say.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(f"{instance_id} of {group.name} is not rebooted: {self.traits.service} has it")
+
+    def replace(self, group: OwnedGroup, instance_id: str) -> None:
+        """Refuse: the service repairs its nodes itself, as its traits say.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(f"{instance_id} of {group.name} is not replaced: {self.traits.own_repair}")
+
     def _read_own(self, name: str) -> OwnedGroup | None:
         """Read what owns a node group's nodes. None: it is gone, or another cluster's."""
         found = self._read_group(name, self._owners[name])

@@ -66,6 +66,26 @@ class NodeOwner(Protocol):
     def terminate(self, group: OwnedGroup, instance_id: str) -> None:
         """Terminate one node of a group and lower the group's size by one, where its traits allow it."""
 
+    def cordon(self, group: OwnedGroup, instance_id: str) -> None:
+        """Take one node out of service, in a group whose size stays, where its traits allow that.
+
+        Raises:
+            OwnerBusyError: It takes no change at the moment.
+        """
+
+    def uncordon(self, group: OwnedGroup, instance_id: str) -> None:
+        """Put one node back into service, likewise."""
+
+    def reboot(self, group: OwnedGroup, instance_id: str) -> None:
+        """Reboot one node that is out of service, where its traits allow that."""
+
+    def replace(self, group: OwnedGroup, instance_id: str) -> None:
+        """Terminate one node; the group keeps its size, and gets another one where it should have one.
+
+        Raises:
+            OwnerBusyError: It takes no change at the moment.
+        """
+
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on what owns a group's nodes only, not on the nodes it launches."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.clients import Untyped
 from cluster_common.errors import AWS_ERRORS, error_code
-from cluster_common.owners.ec2_nodes import read_ec2_nodes, states
+from cluster_common.owners.ec2_nodes import read_ec2_nodes, states, terminate
 from cluster_common.owners.groups import Activity, OwnedGroup
 from cluster_common.owners.kinds import PCS_COMPUTE_NODE_GROUP
 from cluster_common.owners.named_owners import Named, NamedOwners
@@ -71,6 +71,14 @@ class PcsComputeNodeGroups(NamedOwners):
             if error_code(error) == "ConflictException":
                 raise OwnerBusyError from error
             raise
+
+    def replace(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (EC2 knows it)
+        """Terminate one node; AWS PCS launches another, where jobs or the group's minimum need one.
+
+        AWS PCS takes a reboot for a failure and replaces the instance as well.
+        https://docs.aws.amazon.com/pcs/latest/userguide/working-with_compute-instances.html
+        """
+        terminate(self._ec2, [instance_id])
 
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a group."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_common.owners.ec2_nodes import terminate
 from cluster_common.owners.groups import Activity, Node, OwnedGroup
 from cluster_common.owners.kinds import SPOT_FLEET
 from cluster_common.owners.named_owners import Named, NamedOwners
@@ -90,6 +91,13 @@ class SpotFleets(NamedOwners):
                 raise OwnerBusyError from error
             raise
 
+    def replace(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (EC2 knows it)
+        """Terminate one node; a request that is maintained launches another.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-spot-fleets.html
+        """
+        terminate(self._client, [instance_id])
+
     def tag(self, group: OwnedGroup, tags: Mapping[str, str]) -> None:
         """Write tags on a request."""
         self._client.create_tags(
@@ -160,7 +168,12 @@ class SpotFleets(NamedOwners):
             reset_to=None if policy == "default" else 0,
             busy=state in _BUSY,
             deleting=state in _GOING,
-            nodes={node.get("InstanceId", ""): Node(state=node.get("InstanceHealth", "")) for node in nodes},
+            nodes={
+                node.get("InstanceId", ""): Node(
+                    state=node.get("InstanceHealth", ""), unhealthy=node.get("InstanceHealth") == "unhealthy"
+                )
+                for node in nodes
+            },
             tags=_tags(raw),
         )
 
