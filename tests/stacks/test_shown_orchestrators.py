@@ -14,6 +14,7 @@ from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.lines import compute_lines, orchestrator_lines
 from cdk_training_cluster_stacks.plan.shape import shape_of
 from cdk_training_cluster_stacks.preflight.account import linked_roles
+from cdk_training_cluster_stacks.preflight.images import image_checks
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
 from cdk_training_cluster_stacks.preflight.permissions import ACTIONS
 from cdk_training_cluster_stacks.preflight.quotas import quota_checks
@@ -34,7 +35,10 @@ _ROLES = {
     "batch": {"batch.amazonaws.com"},
 }
 
-_WRITTEN = {each: each for each in ENGINES} | {"eks": "{eks: {control_plane_zone: us-east-1a}}"}
+_WRITTEN = {each: each for each in ENGINES} | {
+    "eks": "{eks: {control_plane_zone: us-east-1a}}",
+    "slurm": "{slurm: {login: {image: ami-0a1b2c3d4e5f67890}}}",
+}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +65,24 @@ def test_preflight_asks_for_what_the_engine_needs(engine: str, needs: Mapping[st
 def test_nodes_of_eks_and_its_system_nodes_take_addresses_for_pods_as_well(needs: Mapping[str, Needs]) -> None:
     nodes = node_addresses(needs["slurm"])
     assert node_addresses(needs["eks"]) == (nodes + 2) * 17
+
+
+_PCS_IMAGE = "/aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id"
+
+
+@pytest.mark.parametrize(
+    ("engine", "images"),
+    [
+        ("slurm", {"workers": _PCS_IMAGE, "login": "ami-0a1b2c3d4e5f67890"}),
+        # These launch nodes from images of their own.
+        *((engine, {}) for engine in ("eks", "hyperpod", "batch")),
+    ],
+)
+def test_preflight_asks_for_the_images_that_the_file_launches_nodes_from(
+    engine: str, images: Mapping[str, str], needs: Mapping[str, Needs]
+) -> None:
+    assert {each.name: each.image for each in needs[engine].images} == images
+    assert [check.name for check in image_checks(needs[engine])] == [f"image of {name}" for name in images]
 
 
 def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs]) -> None:

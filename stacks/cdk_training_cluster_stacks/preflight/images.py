@@ -1,27 +1,27 @@
-"""Images of the node groups: that they exist, are available, and have their types' architecture."""
+"""Images that nodes are launched from: that they exist, are available, and have their types' architecture."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
-from cdk_training_cluster_stacks.preflight.needs import GroupNeed, Needs
+from cdk_training_cluster_stacks.preflight.needs import ImageNeed, Needs
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonErrors.html
 _NO_IMAGE = ("InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable")
 
 
-def judge_image(group: GroupNeed, answer: tuple[str | None, Mapping[str, Any] | None]) -> Verdict:
-    """Say whether a node group's image can be launched.
+def judge_image(need: ImageNeed, answer: tuple[str | None, Mapping[str, Any] | None]) -> Verdict:
+    """Say whether nodes can be launched from an image.
 
     Args:
-        group: The node group.
+        need: The image, and the nodes.
         answer: The image's id, and what EC2 says of it. None: there is no such parameter, or no such image.
     """
     image_id, image = answer
     if image_id is None:
         return failed(
-            f"AWS publishes no image under {group.image} in this region",
+            f"AWS publishes no image under {need.image} in this region",
             "write image: with an ami- id of this region",
         )
     if image is None:
@@ -30,11 +30,12 @@ def judge_image(group: GroupNeed, answer: tuple[str | None, Mapping[str, Any] | 
         )
     if image["State"] != "available":
         return failed(f"the image {image_id} is {image['State']}", "name another image")
-    for info in group.infos:
-        if image["Architecture"] not in info.architectures:
-            wants = " or ".join(info.architectures)
+    for instance_type, architectures in need.architectures.items():
+        if image["Architecture"] not in architectures:
+            wants = " or ".join(architectures)
             return failed(
-                f"the image {image_id} is for {image['Architecture']}, {info.name} for {wants}", "name another image"
+                f"the image {image_id} is for {image['Architecture']}, {instance_type} for {wants}",
+                "name another image",
             )
     if image.get("RootDeviceType", "ebs") != "ebs":
         return unknown(
@@ -44,15 +45,13 @@ def judge_image(group: GroupNeed, answer: tuple[str | None, Mapping[str, Any] | 
 
 
 def image_checks(needs: Needs) -> Iterator[Check]:
-    """Yield a check for the image of each node group.
+    """Yield a check for each image that nodes are launched from.
 
     Args:
         needs: What the cluster needs.
     """
-    for group in needs.groups:
-        yield Check(
-            name=f"image of {group.name}", ask=partial(_image, group.image), judge=partial(judge_image, group)
-        )
+    for need in needs.images:
+        yield Check(name=f"image of {need.name}", ask=partial(_image, need.image), judge=partial(judge_image, need))
 
 
 def _image(image: str, aws: Aws) -> tuple[str | None, Mapping[str, Any] | None]:

@@ -1,15 +1,16 @@
 """What a cluster file needs of an account, read from the file and counted in the stacks that it makes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from aws_cdk import CfnResource
 from aws_cdk import aws_lambda as lambda_
 
-from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet
-from cdk_training_cluster.nodes.images import public_image
+from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, TrainingCluster
+from cdk_training_cluster.nodes.images import pcs_image, public_image
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.fields import LATEST
@@ -24,19 +25,32 @@ class GroupNeed:
         infos: What is known of its instance types.
         count: How many nodes run.
         capacity: How they are bought.
-        image: The id of the image, or the name of the SSM parameter that holds it.
     """
 
     name: str
     infos: tuple[InstanceTypeInfo, ...]
     count: int
     capacity: Capacity
-    image: str
 
     @property
     def instance_types(self) -> tuple[str, ...]:
         """The names of its instance types."""
         return tuple(info.name for info in self.infos)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageNeed:
+    """An image that nodes are launched from.
+
+    Attributes:
+        name: The node group, or `login`.
+        image: The id of the image, or the name of the SSM parameter that holds it.
+        architectures: The architectures of each of the nodes' instance types.
+    """
+
+    name: str
+    image: str
+    architectures: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +61,7 @@ class Needs:
         file: The path of the cluster file, as its user wrote it.
         cluster: What the file says.
         groups: Its node groups.
+        images: What their nodes are launched from, without images that an engine chooses.
         foundation: How many resources of each CloudFormation type its foundation stack has.
         nodes: How many resources of each CloudFormation type its cluster stack has.
         reserved_functions: How many of its functions reserve concurrent executions, each one.
@@ -56,6 +71,7 @@ class Needs:
     file: str
     cluster: ClusterFile
     groups: tuple[GroupNeed, ...]
+    images: tuple[ImageNeed, ...] = ()
     foundation: Mapping[str, int] = field(default_factory=dict)
     nodes: Mapping[str, int] = field(default_factory=dict)
     reserved_functions: int = 0
@@ -98,10 +114,8 @@ def needs_of(file: str, cluster: ClusterFile) -> Needs:
         return Needs(
             file=file,
             cluster=cluster,
-            groups=tuple(
-                _group(cluster, fleet, stack.training_cluster.orchestrator.kind)
-                for fleet in stack.training_cluster.node_groups
-            ),
+            groups=tuple(_group(fleet) for fleet in stack.training_cluster.node_groups),
+            images=tuple(_images(cluster, stack.training_cluster)),
             foundation=made[cluster.foundation_stack_name],
             nodes=made[cluster.cluster_stack_name],
             orchestrator=stack.training_cluster.orchestrator.kind,
@@ -109,14 +123,28 @@ def needs_of(file: str, cluster: ClusterFile) -> Needs:
         )
 
 
-def _group(cluster: ClusterFile, fleet: NodeFleet, orchestrator: OrchestratorKind) -> GroupNeed:
-    group, infos = fleet.node_group, tuple(fleet.instance_types)
-    (image,) = (each.image for each in cluster.node_groups if each.name == group.name)
-    public = public_image(infos[0], orchestrator)
-    return GroupNeed(
-        name=group.name,
-        infos=infos,
-        count=group.count,
-        capacity=group.capacity,
-        image=public.parameter_name if image == LATEST and public is not None else image,
-    )
+def _group(fleet: NodeFleet) -> GroupNeed:
+    group = fleet.node_group
+    return GroupNeed(name=group.name, infos=tuple(fleet.instance_types), count=group.count, capacity=group.capacity)
+
+
+def _images(cluster: ClusterFile, made: TrainingCluster) -> Iterator[ImageNeed]:
+    written = {each.name: each.image for each in cluster.node_groups}
+    for fleet in made.node_groups:
+        dialect = made.orchestrator.dialect(fleet.node_group)
+        if dialect is not None and dialect.image:
+            public = public_image(fleet.instance_types[0], made.orchestrator.kind)
+            image = written[fleet.node_group.name]
+            yield ImageNeed(
+                name=fleet.node_group.name,
+                image=public.parameter_name if image == LATEST and public is not None else image,
+                architectures={info.name: info.architectures for info in fleet.instance_types},
+            )
+    slurm = cluster.orchestrator.slurm
+    if slurm is not None and slurm.login.count:
+        login, image = slurm.to_slurm().login, slurm.login.image
+        yield ImageNeed(
+            name=LOGIN_GROUP,
+            image=pcs_image(login.architecture).parameter_name if image == LATEST else image,
+            architectures={login.instance_type: (login.architecture,)},
+        )

@@ -20,7 +20,7 @@ from cdk_training_cluster_stacks.preflight.account import (
 )
 from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_stacks.preflight.images import judge_image
-from cdk_training_cluster_stacks.preflight.needs import GroupNeed
+from cdk_training_cluster_stacks.preflight.needs import GroupNeed, ImageNeed
 from cdk_training_cluster_stacks.preflight.permissions import ACTIONS, judge_caller, judge_simulation
 from cdk_training_cluster_stacks.preflight.purchases import Wanted, judge_end, judge_purchase
 from cdk_training_cluster_stacks.preflight.quotas import (
@@ -49,9 +49,13 @@ PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
 ZONE, NOW = "us-east-1b", datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def group(*types: str, capacity: Capacity | None = None, count: int = 4, image: str = "ami-1") -> GroupNeed:
+def group(*types: str, capacity: Capacity | None = None, count: int = 4) -> GroupNeed:
     infos = tuple(map(instance_type_info, types or ("p5.48xlarge",)))
-    return GroupNeed(name="workers", infos=infos, count=count, capacity=capacity or Capacity.on_demand(), image=image)
+    return GroupNeed(name="workers", infos=infos, count=count, capacity=capacity or Capacity.on_demand())
+
+
+def launched_from(image: str = "ami-1") -> ImageNeed:
+    return ImageNeed(name="workers", image=image, architectures={"p5.48xlarge": ("x86_64",)})
 
 
 def zone(**more: Any) -> dict[str, Any]:
@@ -236,11 +240,11 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
         "no node starts",
     ),
     "block: a reservation": (judge_purchase(wanted(block=True), NOW, described()), FAIL, "under from_reservation"),
-    "image": (judge_image(group(), ("ami-1", image())), PASS, "ami-1 is available"),
-    "image: no parameter": (judge_image(group(image="/aws/x"), (None, None)), FAIL, "/aws/x"),
-    "image: none": (judge_image(group(), ("ami-1", None)), FAIL, "no image ami-1"),
-    "image: pending": (judge_image(group(), ("ami-1", image(State="pending"))), FAIL, "pending"),
-    "image: arm": (judge_image(group(), ("ami-1", image(Architecture="arm64"))), FAIL, "for arm64"),
+    "image": (judge_image(launched_from(), ("ami-1", image())), PASS, "ami-1 is available"),
+    "image: no parameter": (judge_image(launched_from("/aws/x"), (None, None)), FAIL, "/aws/x"),
+    "image: none": (judge_image(launched_from(), ("ami-1", None)), FAIL, "no image ami-1"),
+    "image: pending": (judge_image(launched_from(), ("ami-1", image(State="pending"))), FAIL, "pending"),
+    "image: arm": (judge_image(launched_from(), ("ami-1", image(Architecture="arm64"))), FAIL, "for arm64"),
     "bucket": (judge_bucket(_BUCKET, ("us-east-1", False)), PASS, "us-east-1"),
     "bucket: elsewhere": (judge_bucket(_BUCKET, ("us-west-2", False)), FAIL, "needs a bucket in us-east-1"),
     "bucket: none": (judge_bucket(_BUCKET, None), FAIL, "aws s3 mb s3://corpus --region us-east-1"),
