@@ -26,6 +26,7 @@ from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.node_role import allow_run_command
 from cdk_training_cluster.nodes.rules import ClusterContext
+from cdk_training_cluster.nodes.runs import run_row
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
@@ -271,6 +272,7 @@ def make_dashboard(cluster: "TrainingCluster") -> ClusterDashboard:
     parts = (
         cluster.power.dashboard_row(),
         accelerator_row(cluster.cluster_name, cluster.node_groups),
+        run_row(cluster.cluster_name),
         *cluster.orchestrator.rows(cluster),
         *(guardrail.dashboard_row() for guardrail in cluster.guardrails if guardrail is not cluster.power),
         None if cluster.file_system is None else file_system_row(cluster.file_system),

@@ -46,6 +46,7 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, Schedule, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
+from cdk_training_cluster.nodes.runs import make_run_alarms
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
@@ -230,6 +231,7 @@ class TrainingCluster(Construct):
             # before would make the deployment wait for them.
             self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm: cloudwatch.Alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
+        make_run_alarms(self, self.cluster_name, self.alert_topic)
         self.hydration: DatasetHydration | None = make_hydration(self, self._common)
         self.idle_stop: IdleStop | None = make_idle_stop(
             self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts

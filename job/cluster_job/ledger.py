@@ -56,6 +56,7 @@ class Period:
         seconds: How long it was.
         lost_seconds: Its seconds that were not kept.
         goodput: The share of kept seconds in the last hour.
+        is_whole_hour: Whether so much time has passed; of less, setting up is a large part.
         steps: How many steps were done, redone ones included.
         step_seconds: The median time of a step. None: too few steps were done yet.
     """
@@ -63,6 +64,7 @@ class Period:
     seconds: float
     lost_seconds: float
     goodput: float
+    is_whole_hour: bool
     steps: int
     step_seconds: float | None
 
@@ -130,10 +132,12 @@ class Ledger:
             lost_seconds=self.totals.lost_seconds + seconds - kept,
             cost_usd=self._cost(seconds),
         )
+        goodput, of_seconds = self._goodput(end)
         return Period(
             seconds=seconds,
             lost_seconds=seconds - kept,
-            goodput=self._goodput(end),
+            goodput=goodput,
+            is_whole_hour=of_seconds >= HOUR,
             steps=len(steps),
             step_seconds=usual,
         )
@@ -147,7 +151,8 @@ class Ledger:
             return self.totals.cost_usd
         return (self.totals.cost_usd or 0.0) + self._usd_per_hour * seconds / HOUR
 
-    def _goodput(self, now: float) -> float:
+    def _goodput(self, now: float) -> tuple[float, float]:
+        """Return the share of kept seconds in the last hour, and of how many seconds it is."""
         while self._hour and self._hour[0][0] <= now - HOUR:
             self._hour.popleft()
         seconds = kept = 0.0
@@ -155,4 +160,4 @@ class Ledger:
             # Of a period that began before the last hour the part counts that lies within it.
             part = min(1.0, (end - (now - HOUR)) / length) if length else 0.0
             seconds, kept = seconds + length * part, kept + useful * part
-        return kept / seconds if seconds else 0.0
+        return (kept / seconds if seconds else 0.0), seconds

@@ -11,7 +11,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricDa
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TextIO
@@ -38,10 +38,10 @@ class RunMetric(Enum):
     """The median time of a step."""
 
     MFU = "Mfu"
-    """The model's FLOPs utilization, 0 to 1."""
+    """The model's FLOPs utilization, in percent."""
 
     GOODPUT = "Goodput"
-    """The share of the last hour that was training, 0 to 1; `ledger` defines it."""
+    """The part of the last hour that was training, in percent; `ledger` defines it."""
 
     LOST_SECONDS = "LostSeconds"
     """The seconds since the last report that were not; their sum is what a period lost."""
@@ -49,8 +49,8 @@ class RunMetric(Enum):
     COST = "CostUsd"
     """What the run has cost so far, in USD."""
 
-    COST_SHARE = "CostShareOfCap"
-    """The same as a share of its cap, 1 being the cap."""
+    COST_SHARE = "CostPercentOfCap"
+    """The same in percent of its cap."""
 
     SECONDS_WITHOUT_STEP = "SecondsWithoutStep"
     """How long ago the last step was done, or the process began."""
@@ -60,7 +60,7 @@ class RunMetric(Enum):
 
 
 WATCHED = frozenset({RunMetric.GOODPUT, RunMetric.SECONDS_WITHOUT_STEP, RunMetric.COST_SHARE, RunMetric.SLOW_RANKS})
-"""What exists by cluster alone, too."""
+"""What exists by cluster alone, too, for alarms."""
 
 # The highest dense BF16 rate of an accelerator in FLOPs a second, by what nvidia-smi calls it.
 # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
@@ -87,6 +87,7 @@ class Report:
         step: The last step that was done. None: none was.
         values: The metrics; those that are not known are left out.
         fields: What else the log line says, such as the slowest ranks.
+        watched: The metrics that are sent by cluster alone, too.
     """
 
     run: str
@@ -94,6 +95,7 @@ class Report:
     step: int | None
     values: Mapping[RunMetric, float]
     fields: Mapping[str, object]
+    watched: Collection[RunMetric] = WATCHED
 
     def values_by_name(self) -> Mapping[str, object]:
         """Return when it was, the step and the metrics by their names, as JSON takes them."""
@@ -169,7 +171,7 @@ def metric_data(report: Report, cluster: str) -> Sequence[Mapping[str, object]]:
             "Value": value,
         }
         for metric, value in _finite(report.values).items()
-        for dimensions in ((of_run, of_cluster) if metric in WATCHED else (of_run,))
+        for dimensions in ((of_run, of_cluster) if metric in report.watched else (of_run,))
     ]
 
 

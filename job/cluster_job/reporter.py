@@ -13,7 +13,7 @@ from cluster_job.hang_watch import HangWatch, Node, say
 from cluster_job.hangs import longest_step
 from cluster_job.ledger import Ledger, Period, Totals
 from cluster_job.measuring import Recent, Stopwatch
-from cluster_job.metrics import HEARTBEAT_SECONDS, Report, RunMetric, Sink, peak_flops
+from cluster_job.metrics import HEARTBEAT_SECONDS, WATCHED, Report, RunMetric, Sink, peak_flops
 from cluster_job.readings import EfaCounters, Gpu
 from cluster_job.records import Records, decoded, encoded
 from cluster_job.stragglers import LocalTimes, SlowRank, slow_ranks
@@ -211,6 +211,7 @@ class Reporter:
             at=now,
             step=steps.last,
             values=self._values(now, period, steps, slow),
+            watched=WATCHED if period.is_whole_hour else WATCHED - {RunMetric.GOODPUT},
             fields={
                 "nodes": self._environment.nodes,
                 "world_size": self._environment.world_size,
@@ -262,16 +263,16 @@ class Reporter:
             rate = self._work.global_batch * period.steps * (steps.samples / steps.share) / period.seconds
             peak = peak_flops(self._gpus[0].name) if self._gpus else None
             if self._work.flops_per_sample is not None and peak is not None:
-                mfu = self._work.flops_per_sample * rate / (peak * self._environment.world_size)
+                mfu = 100 * self._work.flops_per_sample * rate / (peak * self._environment.world_size)
         values = {
             RunMetric.LOSS: steps.loss,
             RunMetric.SAMPLES_PER_SECOND: rate,
             RunMetric.STEP_SECONDS: period.step_seconds,
             RunMetric.MFU: mfu,
-            RunMetric.GOODPUT: period.goodput,
+            RunMetric.GOODPUT: 100 * period.goodput,
             RunMetric.LOST_SECONDS: period.lost_seconds,
             RunMetric.COST: cost,
-            RunMetric.COST_SHARE: cost / cap if cost is not None and cap is not None else None,
+            RunMetric.COST_SHARE: 100 * cost / cap if cost is not None and cap is not None else None,
             RunMetric.SECONDS_WITHOUT_STEP: now - self._alive,
             RunMetric.SLOW_RANKS: float(len(slow)),
         }

@@ -51,7 +51,8 @@ def test_goodput_is_that_of_the_last_hour() -> None:
     ledger.close_period(now := 2 * HOUR)
     ledger.close_period(now := _train(ledger, now, range(180)))
 
-    assert ledger.close_period(now).goodput == 0.5
+    period = ledger.close_period(now)
+    assert (period.goodput, period.is_whole_hour) == (0.5, True)
 
 
 def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> None:
@@ -59,7 +60,7 @@ def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> Non
         ledger = Ledger(1.0, before, usd_per_hour=100.0)
 
         assert ledger.close_period(1.0) == Period(
-            seconds=0.0, lost_seconds=0.0, goodput=0.0, steps=0, step_seconds=None
+            seconds=0.0, lost_seconds=0.0, goodput=0.0, is_whole_hour=False, steps=0, step_seconds=None
         )
         assert ledger.totals.cost_usd == 1.0
         assert not ledger.totals.finished

@@ -2,6 +2,10 @@ import json
 from pathlib import Path
 
 import cdk_training_cluster_stacks.plan
+from cluster_contract import runs
+from cluster_contract.metrics import NODE_METRICS
+from cluster_idle.readings import HEARTBEAT
+from cluster_job import metrics, records
 from cluster_job.metrics import peak_flops
 
 
@@ -11,3 +15,10 @@ def test_peaks_are_those_of_the_plan() -> None:
 
     assert {name: peak_flops(f"NVIDIA {name} 80GB") for name in gpus} == gpus
     assert peak_flops("NVIDIA L4") is None
+
+
+def test_names_are_those_of_the_library() -> None:
+    assert {one.name: one.value for one in metrics.RunMetric} == {one.name: one.value for one in runs.RunMetric}
+    assert (NODE_METRICS.cluster_dimension, runs.RUN_DIMENSION) == (metrics.CLUSTER, metrics.RUN)
+    assert (NODE_METRICS.instance_id_dimension, HEARTBEAT) == (metrics.INSTANCE_ID, metrics.HEARTBEAT)
+    assert records.REPORTS == runs.REPORTS

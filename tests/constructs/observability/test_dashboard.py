@@ -21,6 +21,7 @@ from cdk_training_cluster.observability.widgets import MAX_WIDGETS, dashboard_bo
 from cdk_training_cluster.runbooks import anchor
 from checkpoint_scene import exported_checkpoints
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.runs import RUN_DIMENSION
 from synthesis import ZONE, new_stack, only, resources
 
 _MOST_BYTES = 20_000
@@ -78,6 +79,7 @@ def test_each_part_shows_its_row(whole: TrainingCluster) -> None:
         "Training cluster pod",
         "Nodes",
         "Accelerators and network",
+        "Training runs",
         "Data sets",
         "Idle nodes",
         "Checkpoints",
@@ -100,7 +102,7 @@ def test_every_metric_is_reported_with_these_dimensions(whole: TrainingCluster) 
     ]
     searched = [line for line in lines if not isinstance(line, Line)]
     of_nodes = [line for line in searched if line.namespace == NODE_METRICS.namespace]
-    series = {frozenset(each) for each in NODE_METRICS.series}
+    series = {frozenset(each) for each in NODE_METRICS.series} | {frozenset({"Cluster", RUN_DIMENSION})}
     for line in of_nodes:
         assert {*line.by, *(("Cluster",) if line.cluster_name else ())} in series
     assert {line.by for line in searched if line not in of_nodes} == {("NodeGroup",), ("Dataset",), ("Kind",)}
