@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 
 from cluster_job.causes import RankFacts
-from cluster_job.environment import Environment
 from cluster_job.records import RANK_PREFIX, Records, decoded, encoded
 
 _STALE_SECONDS = 180.0
@@ -20,32 +19,35 @@ Windows = Mapping[int, float]
 class Exchange:
     """Gives what this rank measured, and takes what the others did."""
 
-    def __init__(self, environment: Environment, records: Records | None) -> None:
-        self._environment, self._records = environment, records
+    def __init__(self, records: Records | None) -> None:
+        self._records = records
 
-    def give(self, now: float, facts: RankFacts, windows: Windows) -> None:
+    def give(self, now: float, world_size: int, facts: RankFacts, windows: Windows) -> None:
         """Write what this rank measured.
 
         Args:
             now: The time, in seconds since 1970.
+            world_size: How many ranks there are.
             facts: What it measured.
             windows: The medians of its own work.
         """
         if self._records is not None:
-            item = {**asdict(facts), "windows": windows, "at": now, "world": self._environment.world_size}
+            item = {**asdict(facts), "windows": windows, "at": now, "world": world_size}
             self._records.run.put(f"{RANK_PREFIX}{facts.rank:05}", encoded(item))
 
-    def take(self, now: float) -> Mapping[int, tuple[RankFacts, Windows]]:
+    def take(self, now: float, world_size: int) -> Mapping[int, tuple[RankFacts, Windows]]:
         """Return what ranks of this world measured in the last minutes, by rank.
 
         Args:
             now: The time, in seconds since 1970.
+            world_size: How many ranks there are; a hot spare's number is higher.
         """
         values = self._records.run.list(RANK_PREFIX).values() if self._records is not None else ()
         names = [one.name for one in fields(RankFacts)]
         found = {}
         for item in map(decoded, values):
-            if item["world"] == self._environment.world_size and item["at"] > now - _STALE_SECONDS:
+            is_here = item["world"] == world_size and item["rank"] < world_size
+            if is_here and item["at"] > now - _STALE_SECONDS:
                 known = {name: item[name] for name in names}
                 facts = RankFacts(**{**known, "throttled_gpus": tuple(known["throttled_gpus"])})
                 windows = {int(window): seconds for window, seconds in item["windows"].items()}

@@ -72,19 +72,17 @@ class Period:
 class Ledger:
     """Counts the seconds and dollars of a run, over the restarts of its processes."""
 
-    def __init__(self, now: float, before: Totals | None = None, *, usd_per_hour: float | None = None) -> None:
+    def __init__(self, now: float, before: Totals | None = None) -> None:
         """Go on where an earlier process of the run ended.
 
         Args:
             now: The time, in seconds since 1970.
             before: What that process remembered. Default: - the run begins.
-            usd_per_hour: What all nodes of the run cost in an hour. Default: - it is unknown.
         """
         totals = before or Totals(at=now)
         if totals.finished or now - totals.at > STOPPED_ON_PURPOSE:
             totals = replace(totals, at=now)
         self.totals = replace(totals, finished=False)
-        self._usd_per_hour = usd_per_hour
         self._recent: deque[float] = deque(maxlen=_RECENT_STEPS)
         self._open: list[tuple[float, bool]] = []
         self._hour: deque[tuple[float, float, float]] = deque()
@@ -109,13 +107,14 @@ class Ledger:
         self._highest = max(self._highest, step)
         self._last_end = now
 
-    def close_period(self, now: float) -> Period:
+    def close_period(self, now: float, *, usd_per_hour: float | None = None) -> Period:
         """Return what happened since the last report, and remember it.
 
         The step that is being done is left to the next report, with as much of its time as may be kept.
 
         Args:
             now: The time, in seconds since 1970.
+            usd_per_hour: What all nodes of the run cost in an hour. None: it is unknown.
         """
         steps, self._open = self._open, []
         usual = self.step_seconds
@@ -130,7 +129,7 @@ class Ledger:
             highest_step=self._highest,
             kept_seconds=self.totals.kept_seconds + kept,
             lost_seconds=self.totals.lost_seconds + seconds - kept,
-            cost_usd=self._cost(seconds),
+            cost_usd=self._cost(seconds, usd_per_hour),
         )
         goodput, of_seconds = self._goodput(end)
         return Period(
@@ -146,10 +145,10 @@ class Ledger:
         """Remember that the last step is done, so that what follows is not lost."""
         self.totals = replace(self.totals, finished=True)
 
-    def _cost(self, seconds: float) -> float | None:
-        if self._usd_per_hour is None:
+    def _cost(self, seconds: float, usd_per_hour: float | None) -> float | None:
+        if usd_per_hour is None:
             return self.totals.cost_usd
-        return (self.totals.cost_usd or 0.0) + self._usd_per_hour * seconds / HOUR
+        return (self.totals.cost_usd or 0.0) + usd_per_hour * seconds / HOUR
 
     def _goodput(self, now: float) -> tuple[float, float]:
         """Return the share of kept seconds in the last hour, and of how many seconds it is."""

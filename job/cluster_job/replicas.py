@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torchft import Manager, ProcessGroupGloo, ProcessGroupNCCL
 
 from cluster_job.environment import Environment
+from cluster_job.reporter import Place
 from cluster_job.sharing import active_replicas, share
 from cluster_job.torch_ranks import TorchRanks
 
@@ -124,21 +125,23 @@ class Replicas:
         """The number of this replica in this step; from `active` on it is a hot spare."""
         return int(self.manager.participating_rank() or 0)
 
+    @property
+    def place(self) -> Place:
+        """This process's place among the ranks of all replicas; a hot spare's rank is beyond them."""
+        ranks, active = self._environment.world_size, self.active
+        rank = self.replica * ranks + self._environment.rank
+        return Place(rank=rank, world_size=active * ranks, nodes=active * self._environment.nodes)
+
     def share(self, step: int) -> range:
         """Return the indices of the samples that this rank takes of a step; a hot spare takes none.
 
         Args:
             step: The step's number.
         """
-        ranks = self._environment.world_size
-        if self.replica >= self.active:
+        place = self.place
+        if place.rank >= place.world_size:
             return range(0)
-        return share(
-            step,
-            global_batch=self._global_batch,
-            rank=self.replica * ranks + self._environment.rank,
-            world_size=self.active * ranks,
-        )
+        return share(step, global_batch=self._global_batch, rank=place.rank, world_size=place.world_size)
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Add up the gradients of all replicas in place; a hot spare's are zero.

@@ -44,6 +44,21 @@ class Work:
     cost_cap_usd: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The place of a process among all of its run, which may change while replicas come and go.
+
+    Attributes:
+        rank: Its number.
+        world_size: How many processes take samples.
+        nodes: How many nodes they have.
+    """
+
+    rank: int
+    world_size: int
+    nodes: int
+
+
 @dataclass(kw_only=True)
 class _Steps:
     """What the script did since the last report."""
@@ -65,12 +80,13 @@ class Reporter:
     ) -> None:
         self._work, self._environment, self._sink, self._records = work, environment, sink, records
         self._node = node or Node()
+        self._place = Place(rank=environment.rank, world_size=environment.world_size, nodes=environment.nodes)
         self._watch, self._hangs = Stopwatch(), HangWatch(work.name, environment, self._node)
-        self._exchange = Exchange(environment, records)
+        self._exchange = Exchange(records)
         self._local, self._recent, self._steps = LocalTimes(), Recent(), _Steps()
         self._failed: set[str] = set()
         self._alive = self._reported = self._node.now()
-        self._ledger = Ledger(self._alive, self._before(), usd_per_hour=self._usd_per_hour)
+        self._ledger = Ledger(self._alive, self._before())
         self._beaten = 0.0
         self._wants_loss = True
         self._gpus: Sequence[Gpu] = ()
@@ -94,27 +110,29 @@ class Reporter:
         """Say that the process is at work though it does no step, such as in a long evaluation."""
         self._alive = self._node.now()
 
-    def done(self, step: int, *, loss: object, samples: int, share: int) -> None:
+    def done(self, step: int, *, loss: object, samples: int, share: int, place: Place | None = None) -> None:
         """Count a finished step.
 
         Args:
             step: Its number.
             loss: Its loss on this rank, as anything that `float` takes; it is asked for once a minute only, since a
-                GPU is waited for then.
+                GPU is waited for then. None: it is not known.
             samples: How many samples this rank took.
             share: How many were its share of the global batch.
+            place: This process's place in the step. Default: - that of the step before it.
         """
         seconds = self._watch.end(step)
         for times in self._watch.finished():
             self._recent.add(times)
             self._local.add(times.step, times.data + times.compute)
         value = None
-        if self._wants_loss:
+        if self._wants_loss and loss is not None:
             self._wants_loss = False
             value = float(loss)  # type: ignore[arg-type] # a number, or a tensor of one
         with self._lock:
             self._alive = self._node.now()
             self._ledger.step_done(self._alive, step, seconds)
+            self._place = place or self._place
             self._steps.last = step
             self._steps.samples += samples
             self._steps.share += share
@@ -166,7 +184,7 @@ class Reporter:
         cluster = self._environment.cluster
         if cluster is None or cluster.node_hour_usd is None:
             return None
-        return cluster.node_hour_usd * self._environment.nodes
+        return cluster.node_hour_usd * self._place.nodes
 
     def _before(self) -> Totals | None:
         """Return what an earlier process of the run remembered."""
@@ -195,26 +213,28 @@ class Reporter:
     def _report(self, now: float, *, finished: bool = False) -> None:
         with self._lock:
             steps, self._steps = self._steps, _Steps(last=self._steps.last, loss=self._steps.loss)
-            period = self._ledger.close_period(now)
+            place = self._place
+            period = self._ledger.close_period(now, usd_per_hour=self._usd_per_hour)
             if finished:
                 self._ledger.finish()
-        facts = self._facts()
+        facts = self._facts(place)
         if facts is not None:
-            self._exchange.give(now, facts, self._local.windows)
-        if self._environment.rank != 0:
+            self._exchange.give(now, place.world_size, facts, self._local.windows)
+        if place.rank != 0:
             return
-        ranks = {**self._exchange.take(now), **({0: (facts, self._local.windows)} if facts is not None else {})}
-        slow = slow_ranks({rank: windows for rank, (_, windows) in ranks.items()}, self._environment.world_size)
+        own = {} if facts is None else {0: (facts, self._local.windows)}
+        ranks = {**self._exchange.take(now, place.world_size), **own}
+        slow = slow_ranks({rank: windows for rank, (_, windows) in ranks.items()}, place.world_size)
         cause = likely_cause([each for each, _ in ranks.values()], slow)
         report = Report(
             run=self._work.name,
             at=now,
             step=steps.last,
-            values=self._values(now, period, steps, slow),
+            values=self._values(now, place, period, steps, slow),
             watched=WATCHED if period.is_whole_hour else WATCHED - {RunMetric.GOODPUT},
             fields={
-                "nodes": self._environment.nodes,
-                "world_size": self._environment.world_size,
+                "nodes": place.nodes,
+                "world_size": place.world_size,
                 "slowest_ranks": [[one.rank, round(one.factor, 3)] for one in slow[:_SLOWEST]],
                 "likely_cause": None if cause is None else {"kind": cause.kind.value, "sentence": cause.sentence},
             },
@@ -233,7 +253,7 @@ class Reporter:
             }
             self._records.reports.put(self._work.name, encoded(item))
 
-    def _facts(self) -> RankFacts | None:
+    def _facts(self, place: Place) -> RankFacts | None:
         """Return what this rank measured. None: no step has said where it computes."""
         again = None
         if self._environment.local_rank == 0:
@@ -244,7 +264,7 @@ class Reporter:
         if data is None or compute is None or step is None:
             return None
         return RankFacts(
-            rank=self._environment.rank,
+            rank=place.rank,
             node=self._environment.node,
             step_seconds=step,
             data_seconds=data,
@@ -254,7 +274,7 @@ class Reporter:
         )
 
     def _values(
-        self, now: float, period: Period, steps: _Steps, slow: Sequence[SlowRank]
+        self, now: float, place: Place, period: Period, steps: _Steps, slow: Sequence[SlowRank]
     ) -> Mapping[RunMetric, float]:
         cost, cap = self._ledger.totals.cost_usd, self._work.cost_cap_usd
         rate = mfu = None
@@ -263,7 +283,7 @@ class Reporter:
             rate = self._work.global_batch * period.steps * (steps.samples / steps.share) / period.seconds
             peak = peak_flops(self._gpus[0].name) if self._gpus else None
             if self._work.flops_per_sample is not None and peak is not None:
-                mfu = 100 * self._work.flops_per_sample * rate / (peak * self._environment.world_size)
+                mfu = 100 * self._work.flops_per_sample * rate / (peak * place.world_size)
         values = {
             RunMetric.LOSS: steps.loss,
             RunMetric.SAMPLES_PER_SECOND: rate,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.drain import drain_request
 from cluster_job.environment import Environment, read_environment
+from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
+from cluster_job.sending import make_reporter
 from cluster_job.sharing import ANY_SIZE, share
 
 if TYPE_CHECKING:
@@ -55,6 +58,8 @@ class Run:
         self.cost_cap_usd = cost_cap_usd
         self._count = 0
         self._step = 0
+        self._shared: int | None = None
+        self._has_reported = False
         self._replicas: Replicas | None = None
 
     def steps(self, count: int) -> Iterator[int]:
@@ -65,12 +70,20 @@ class Run:
         """
         self._count = count
         self._step = self._saver.next_step if find_spec("torch") else 0
-        while self._done < count and not self._ended:
-            step = self._replicas.start() if self._replicas else self._step
-            if step >= count:  # a peer gave the state of the end
-                return
-            self._step = step + 1
-            yield step
+        self._reporter.start()
+        try:
+            while self._done < count and not self._ended:
+                step = self._replicas.start() if self._replicas else self._step
+                if step >= count:  # a peer gave the state of the end
+                    return
+                self._step = step + 1
+                self._shared, self._has_reported = None, False
+                self._reporter.begin(step)
+                yield step
+                if not self._has_reported:
+                    self._report(step, loss=None, samples=None)
+        finally:
+            self._reporter.finish(complete=self._done >= count)
 
     @property
     def _done(self) -> int:
@@ -92,22 +105,53 @@ class Run:
             world_size: How many of them there are. Default: - all processes.
         """
         if self._replicas and rank is None:
-            return self._replicas.share(step)
-        return share(
-            step,
-            global_batch=self.global_batch,
-            rank=self.environment.rank if rank is None else rank,
-            world_size=self.environment.world_size if world_size is None else world_size,
-        )
+            found = self._replicas.share(step)
+        else:
+            found = share(
+                step,
+                global_batch=self.global_batch,
+                rank=self.environment.rank if rank is None else rank,
+                world_size=self.environment.world_size if world_size is None else world_size,
+            )
+        self._shared = len(found)
+        return found
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Say where this rank's own work of a step is, until ranks exchange something: `with run.computing(): …`.
+
+        Ranks that are slower than the others, and what slows a run down, are found by that alone: in synchronous
+        training all have the same step time. With several passes in a step their times add up.
+        """
+        return self._reporter.computing()
+
+    def alive(self) -> None:
+        """Say that the job is at work though it does no step, such as in an evaluation of more than five minutes."""
+        self._reporter.alive()
 
     def report(self, *, loss: float, samples: int) -> None:
-        """Report a finished step.
+        """Report a finished step; once a minute rank 0 sends the metrics of the run.
 
         Args:
-            loss: The step's loss on this rank.
+            loss: The step's loss on this rank; a tensor is only read once a minute, since a GPU is waited for then.
             samples: How many samples this rank took.
         """
-        raise NotImplementedError
+        self._has_reported = True
+        self._report(self._step - 1, loss=loss, samples=samples)
+
+    def _report(self, step: int, *, loss: float | None, samples: int | None) -> None:
+        share = self._shared if self._shared is not None else len(self.share(step))
+        place = self._replicas.place if self._replicas else None
+        self._reporter.done(step, loss=loss, samples=share if samples is None else samples, share=share, place=place)
+
+    @cached_property
+    def _reporter(self) -> Reporter:
+        work = Work(
+            name=self.name,
+            global_batch=self.global_batch,
+            flops_per_sample=self.flops_per_sample,
+            cost_cap_usd=self.cost_cap_usd,
+        )
+        return make_reporter(work, self.environment)
 
     def should_checkpoint(self) -> bool:
         """Return whether to save now: the same on every rank, when it is due, and at once when a node drains.

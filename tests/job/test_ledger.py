@@ -21,11 +21,11 @@ def test_steps_on_end_are_all_training_however_reports_cut_them() -> None:
 
 
 def test_a_step_that_is_done_again_is_lost_and_so_is_the_time_until_it() -> None:
-    first = Ledger(0.0, usd_per_hour=360.0)
-    first.close_period(_train(first, 0.0, range(30)))
+    first = Ledger(0.0)
+    first.close_period(_train(first, 0.0, range(30)), usd_per_hour=360.0)
 
-    second = Ledger(500.0, first.totals, usd_per_hour=360.0)
-    period = second.close_period(_train(second, 600.0, range(20, 40)))
+    second = Ledger(500.0, first.totals)
+    period = second.close_period(_train(second, 600.0, range(20, 40)), usd_per_hour=360.0)
 
     # 200 seconds after the death, 100 of setting up, and ten steps that the first process had done.
     assert period.lost_seconds == 300.0 + 100.0
@@ -57,9 +57,9 @@ def test_goodput_is_that_of_the_last_hour() -> None:
 
 def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> None:
     for before in (Totals(at=0.0, cost_usd=1.0, finished=True), Totals(at=-STOPPED_ON_PURPOSE, cost_usd=1.0)):
-        ledger = Ledger(1.0, before, usd_per_hour=100.0)
+        ledger = Ledger(1.0, before)
 
-        assert ledger.close_period(1.0) == Period(
+        assert ledger.close_period(1.0, usd_per_hour=100.0) == Period(
             seconds=0.0, lost_seconds=0.0, goodput=0.0, is_whole_hour=False, steps=0, step_seconds=None
         )
         assert ledger.totals.cost_usd == 1.0

@@ -1,0 +1,69 @@
+"""Where a process's reports go: to CloudWatch and the runs' table of its cluster, or to standard output alone."""
+
+import urllib.request
+from functools import cache
+
+from cluster_job.environment import Environment
+from cluster_job.hang_watch import Node, say
+from cluster_job.metrics import CloudWatch, Lines
+from cluster_job.records import REPORTS, Records
+from cluster_job.reporter import Reporter, Work
+from cluster_job.table import open_table
+
+_METADATA = "http://169.254.169.254/latest"
+_SECONDS = 2.0
+
+
+def make_reporter(work: Work, environment: Environment) -> Reporter:
+    """Return what reports a run of this process.
+
+    Args:
+        work: What the run does.
+        environment: The process's cluster and place.
+    """
+    cluster, lines = environment.cluster, Lines()
+    if cluster is None:
+        return Reporter(work, environment, lines, records=None)
+    try:
+        import boto3  # noqa: PLC0415 - a job without a cluster needs none
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError:
+        if environment.rank == 0:
+            say(
+                "boto3 is not installed, so that metrics go to standard output only: "
+                "install cdk-training-cluster-job[torchrun]"
+            )
+        return Reporter(work, environment, lines, records=None)
+    config = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
+    client = boto3.client("cloudwatch", region_name=cluster.region, config=config)
+    sink = CloudWatch(client, namespace=cluster.metric_namespace, cluster=cluster.cluster, lines=lines)
+    records = None
+    if cluster.runs_table:
+        own, reports = (open_table(cluster.runs_table, key, region=cluster.region) for key in (work.name, REPORTS))
+        records = Records(run=own, reports=reports)
+    node = Node(instance_id=lambda: environment.node if environment.node.startswith("i-") else instance_id())
+    return Reporter(work, environment, sink, records=records, node=node)
+
+
+@cache
+def instance_id(metadata: str = _METADATA) -> str | None:
+    """Return the instance that this process runs on. None: the instance metadata service does not say.
+
+    Args:
+        metadata: The service's address.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
+    """
+    request = urllib.request.Request(  # noqa: S310 - the link-local address
+        f"{metadata}/api/token", method="PUT", headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            token = answer.read().decode("ascii")
+        request = urllib.request.Request(  # noqa: S310
+            f"{metadata}/meta-data/instance-id", headers={"X-aws-ec2-metadata-token": token}
+        )
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            return str(answer.read().decode("ascii"))
+    except OSError:
+        return None

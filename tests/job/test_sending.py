@@ -1,0 +1,103 @@
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cluster_contract.runs import REPORTS
+from cluster_job import Run
+from cluster_job.sending import instance_id
+
+
+def _train(run: Run) -> None:
+    for _ in run.steps(3):
+        with run.computing():
+            pass
+        run.report(loss=1.5, samples=8)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster_job.run.find_spec", lambda _: None)  # as on a machine without torch
+
+
+def test_without_a_cluster_the_report_is_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    _train(Run(global_batch=8, name="alone"))
+
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["run"], line["step"], line["Loss"], line["world_size"]) == ("alone", 2, 1.5, 1)
+    assert "CostUsd" not in line
+
+
+def test_steps_without_a_report_count_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in (run := Run(global_batch=8)).steps(3):
+        run.share(0)
+
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["step"], "Loss" in line) == (2, False)
+
+
+@pytest.fixture
+def _aws() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+@pytest.mark.usefixtures("_aws")
+def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = boto3.client("dynamodb", region_name="us-east-1")
+    client.create_table(
+        TableName="runs",
+        KeySchema=[{"AttributeName": "run", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("run", "key")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    for name, value in (("CLUSTER", "llama"), ("NODE_GROUP", "workers"), ("REGION", "us-east-1")):
+        monkeypatch.setenv(f"TRAINING_CLUSTER_{name}", value)
+    monkeypatch.setenv("TRAINING_CLUSTER_RUNS_TABLE", "runs")
+    monkeypatch.setenv("TRAINING_CLUSTER_NODE_HOUR_USD", "55")
+
+    _train(Run(global_batch=8, name="llama-1"))
+
+    made = boto3.client("cloudwatch", region_name="us-east-1").list_metrics(Namespace="CdkTrainingCluster")["Metrics"]
+    of_run = [{"Name": "Cluster", "Value": "llama"}, {"Name": "Run", "Value": "llama-1"}]
+    assert {"Namespace": "CdkTrainingCluster", "MetricName": "CostUsd", "Dimensions": of_run} in made
+    item = client.get_item(TableName="runs", Key={"run": {"S": REPORTS}, "key": {"S": "llama-1"}})["Item"]
+    totals = json.loads(item["value"]["B"])["totals"]
+    assert (totals["highest_step"], totals["finished"]) == (2, True)
+
+
+class _Metadata(BaseHTTPRequestHandler):
+    def do_PUT(self) -> None:
+        self._answer("token" if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else "")
+
+    def do_GET(self) -> None:
+        self._answer("i-0123456789abcdef0" if self.headers["X-aws-ec2-metadata-token"] == "token" else "")
+
+    def _answer(self, text: str) -> None:
+        self.send_response(200 if text else 401)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def metadata() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Metadata)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_metadata_service_says_which_instance_it_is(metadata: str) -> None:
+    assert instance_id(metadata) == "i-0123456789abcdef0"
+    assert instance_id("http://127.0.0.1:1") is None
