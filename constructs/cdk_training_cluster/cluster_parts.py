@@ -101,6 +101,7 @@ def make_node_groups(cluster: "TrainingCluster", together: ClusterContext) -> di
             idle_policy=nodes.policy,
             encryption_key=cluster.encryption_key,
             collector=None if cluster.prometheus is None else cluster.prometheus.collector,
+            runs_table=cluster.runs_table.table_name,
             _checked=nodes,
             _owners=cluster.orchestrator,
         )

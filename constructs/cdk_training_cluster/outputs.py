@@ -17,6 +17,12 @@ def make_outputs(scope: Construct, cluster: "TrainingCluster") -> None:
         cluster: The cluster.
     """
     CfnOutput(scope, "AlertTopicArn", value=cluster.alert_topic.topic_arn)
+    CfnOutput(
+        scope,
+        "RunsTableName",
+        description="Nodes of a training run find each other in it",
+        value=cluster.runs_table.table_name,
+    )
     for guardrail in cluster.guardrails:
         CfnOutput(scope, guardrail.spec.output, value=guardrail.function_name)
     if cluster.cost_budget is not None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jsii
 from aws_cdk import Duration, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -53,6 +54,7 @@ from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orch
 from cdk_training_cluster.outputs import make_outputs
 from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cdk_training_cluster.state import ClusterState
+from cdk_training_cluster.state.runs_table import make_runs_table
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -72,8 +74,9 @@ class TrainingCluster(Construct):
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
     `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget`, `ResumeDocument` and
-    `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, and SSM parameters for the place
-    of the checkpoints and for the names of the parts, by which the command `training-cluster` finds them.
+    `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, a DynamoDB table for runs, and SSM
+    parameters for the place of the checkpoints and for the names of the parts, by which the command
+    `training-cluster` finds them.
 
     Attributes:
         orchestrator: The engine that launches the nodes.
@@ -87,6 +90,8 @@ class TrainingCluster(Construct):
         dashboard: The CloudWatch dashboard. None: it is not wanted.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
+        runs_table: The table in which the nodes of a training run find each other; `cdk-training-cluster-job` uses
+            it.
         prometheus: The workspace of Prometheus that the nodes write to. None: `observability` is not given.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
@@ -196,6 +201,7 @@ class TrainingCluster(Construct):
         self.prometheus: ClusterPrometheus | None = (
             None if observability is None else make_prometheus(self, observability)
         )
+        self.runs_table: dynamodb.Table = make_runs_table(self, nodes=self.role, encryption_key=encryption_key)
         self.orchestrator.make_control(self, together)
         self._node_groups = make_node_groups(self, together)
         if self.file_system is not None:

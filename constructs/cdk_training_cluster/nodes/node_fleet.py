@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import CfnResource, CfnTag, Duration, Tags
+from aws_cdk import CfnResource, CfnTag, Duration, Stack, Tags, Token
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -31,6 +31,7 @@ from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.owners import OwnerSettings
+from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
@@ -92,6 +93,7 @@ class NodeFleet(Construct):
         idle_policy: IdlePolicy | None = None,
         encryption_key: kms.IKey | None = None,
         collector: Collector | None = None,
+        runs_table: str | None = None,
         _checked: NodeGroupContext | None = None,
         _owners: FleetOwners | None = None,
     ) -> None:
@@ -112,6 +114,7 @@ class NodeFleet(Construct):
             encryption_key: The KMS key that encrypts their root volumes. Default: - AWS's own, or the account's
                 default.
             collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
+            runs_table: The name of the DynamoDB table in which nodes of a run find each other. Default: - none.
             _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
                 checked here.
             _owners: What makes the owner of the nodes. Default: - an Auto Scaling group or a Spot Fleet is made.
@@ -122,7 +125,7 @@ class NodeFleet(Construct):
         super().__init__(scope, id)
         nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
         self._words = nodes.words
-        self._environment, self._collector = environment or {}, collector
+        self._environment, self._collector, self._runs_table = environment or {}, collector, runs_table
         self.node_group: NodeGroup = node_group
         self.cluster_name: str = cluster_name
         self.network: ClusterNetwork = network
@@ -366,10 +369,19 @@ class NodeFleet(Construct):
                 launch_hook=setup.launch_hook,
                 joins_disks=setup.joins_disks,
                 collector=self._collector,
+                runs_table=self._runs_table,
+                node_hour_usd=self._node_hour_usd(instance_type),
             )
         except ValueError as error:
             lines = str(error).splitlines()
             raise ValueError("\n".join(f"node group {group.name!r}: {line}" for line in lines)) from error
+
+    def _node_hour_usd(self, instance_type: InstanceTypeInfo) -> float | None:
+        """Return the On-Demand price of a node. None: it is not known, or nodes of one template have several."""
+        region = Stack.of(self).region
+        if len(self.instance_types) > 1 or self.node_group.capacity.uses_spot or Token.is_unresolved(region):
+            return None
+        return on_demand_price(instance_type.name, region)
 
     def _make_placement_group(self) -> ec2.CfnPlacementGroup | None:
         group = self.node_group

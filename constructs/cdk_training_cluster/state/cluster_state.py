@@ -49,6 +49,10 @@ class _OnlyTagsOfDynamoDb:
     Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TaggingRestrictions.html
     """
 
+    def __init__(self, called: str) -> None:
+        """Take what warnings call the table."""
+        self._called = called
+
     def visit(self, node: IConstruct) -> None:
         """Look at the tags of a resource, when all that CDK gives it are there.
 
@@ -66,8 +70,37 @@ class _OnlyTagsOfDynamoDb:
                 warn(
                     node,
                     "stateTableTag",
-                    f"the state table goes without the tag {key!r}, which DynamoDB does not take: {problem}.",
+                    f"the {self._called} goes without the tag {key!r}, which DynamoDB does not take: {problem}.",
                 )
+
+
+def keep_tags_of_dynamodb(table: dynamodb.Table, called: str) -> None:
+    """Leave off a table what DynamoDB does not take as a tag, with a warning.
+
+    Args:
+        table: The table.
+        called: What warnings call it.
+    """
+    # CDK gives resources their tags by aspects too, which run before this one.
+    Aspects.of(table).add(_OnlyTagsOfDynamoDb(called), priority=AspectPriority.READONLY)
+
+
+def let_use_key(grantee: iam.IGrantable, encryption_key: kms.IKey | None) -> None:
+    """Let a principal use the key that encrypts tables, for DynamoDB only, which uses it in the principal's name.
+
+    Args:
+        grantee: Who reads or writes items.
+        encryption_key: The key. None: a key that AWS owns encrypts the tables.
+    """
+    if encryption_key is None:
+        return
+    service = f"dynamodb.{Aws.REGION}.{Aws.URL_SUFFIX}"
+    iam.Grant.add_to_principal(
+        grantee=grantee,
+        actions=_KEY_USES,
+        resource_arns=[encryption_key.key_arn],
+        conditions={"StringEquals": {"kms:ViaService": service}},
+    )
 
 
 class ClusterState(Construct):
@@ -125,8 +158,7 @@ class ClusterState(Construct):
             encryption_key=encryption_key,
             removal_policy=removal_policy,
         )
-        # CDK gives resources their tags by aspects too, which run before this one.
-        Aspects.of(self._table).add(_OnlyTagsOfDynamoDb(), priority=AspectPriority.READONLY)
+        keep_tags_of_dynamodb(self._table, "state table")
         self.table_name: str = self._table.table_name
         self.table_arn: str = self._table.table_arn
 
@@ -167,12 +199,4 @@ class ClusterState(Construct):
             resource_arns=[self.table_arn],
             conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [key]}},
         )
-        if self._encryption_key is not None:
-            # DynamoDB uses the key in the name of who asks for an item.
-            service = f"dynamodb.{Aws.REGION}.{Aws.URL_SUFFIX}"
-            iam.Grant.add_to_principal(
-                grantee=grantee,
-                actions=_KEY_USES,
-                resource_arns=[self._encryption_key.key_arn],
-                conditions={"StringEquals": {"kms:ViaService": service}},
-            )
+        let_use_key(grantee, self._encryption_key)

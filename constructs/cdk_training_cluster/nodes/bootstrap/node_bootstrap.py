@@ -166,6 +166,8 @@ class NodeBootstrap(Construct):
         launch_hook: str | None = None,
         joins_disks: bool = True,
         collector: Collector | None = None,
+        runs_table: str | None = None,
+        node_hour_usd: float | None = None,
     ) -> None:
         """Make the scripts and the user data.
 
@@ -188,6 +190,8 @@ class NodeBootstrap(Construct):
             joins_disks: Whether a node's local NVMe disks become one file system; no: another program on it takes
                 them. Default: - they do.
             collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
+            runs_table: The name of the DynamoDB table in which nodes of a run find each other. Default: - none.
+            node_hour_usd: What a node costs an hour, in USD, for jobs to count. Default: - that is not known.
 
         Raises:
             ValueError: A name, a variable or a script is not usable; every reason, a line each.
@@ -229,6 +233,8 @@ class NodeBootstrap(Construct):
                     "SCRIPTS_AFTER": _sources(after, scripts_after),
                     "LAUNCH_HOOK": launch_hook or "",
                     **({} if joins_disks else {"DISKS_TAKEN": "yes"}),
+                    **({"RUNS_TABLE": runs_table} if runs_table else {}),
+                    **({"NODE_HOUR_USD": f"{node_hour_usd:g}"} if node_hour_usd else {}),
                 }
             )
         )

@@ -1,5 +1,6 @@
 """What reaches the node of the user's own: variables as they were written, and scripts as they are."""
 
+import json
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -35,6 +36,22 @@ def test_a_value_reaches_shells_and_services_as_it_was_written(make_node: MakeNo
     assert [_as_systemd_reads(line) for line in unit[1:]] == [
         f"HOSTILE_{number}={value}" for number, value in enumerate(HOSTILE)
     ]
+
+
+def test_jobs_find_what_they_may_know_of_the_cluster_in_a_file(make_node: MakeNode) -> None:
+    own = ["CHECKPOINT_URL=s3://runs--use1-az4--x-s3/", "cluster=mine", "A=b"]
+    node = make_node(ENVIRONMENT=own, RUNS_TABLE="pod-Runs-1A", NODE_HOUR_USD="55.04")
+    assert node.step("environment.sh").returncode == 0
+    assert json.loads(node.read("etc/cdk-training-cluster/job.json")) == {
+        "cluster": "llama",
+        "node_group": "workers",
+        "region": "us-east-1",
+        "runs_table": "pod-Runs-1A",
+        "mount_point": "/fsx",
+        "metric_namespace": "CdkTrainingCluster",
+        "node_hour_usd": "55.04",
+        "checkpoint_url": "s3://runs--use1-az4--x-s3/",
+    }
 
 
 def test_user_scripts_see_the_node_s_variables_and_run_as_they_are(make_node: MakeNode) -> None:

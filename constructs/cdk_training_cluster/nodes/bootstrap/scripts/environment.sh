@@ -27,3 +27,19 @@ done | write_file "$ROOT/etc/profile.d/cdk-training-cluster.sh"
   done
 } | write_file "$ROOT/etc/systemd/system.conf.d/90-cdk-training-cluster-environment.conf"
 systemctl daemon-reexec
+
+# What jobs may know of the cluster; what is empty is left out.
+python3 -IS - "$CLUSTER" "$NODE_GROUP" "$REGION" "${RUNS_TABLE:-}" "$MOUNT_POINT" "$METRIC_NAMESPACE" \
+  "${NODE_HOUR_USD:-}" "${ENVIRONMENT[@]}" <<'PYTHON' | write_file "$ROOT/etc/cdk-training-cluster/job.json"
+import json, sys
+
+names = ("cluster", "node_group", "region", "runs_table", "mount_point", "metric_namespace", "node_hour_usd")
+variables = dict(variable.split("=", 1) for variable in sys.argv[1 + len(names) :])
+facts = {
+    **dict(zip(names, sys.argv[1:])),
+    "checkpoint_dir": variables.get("CHECKPOINT_DIR"),
+    "checkpoint_url": variables.get("CHECKPOINT_URL"),
+}
+print(json.dumps({name: value for name, value in facts.items() if value}, indent=2))
+PYTHON
+chmod 644 "$ROOT/etc/cdk-training-cluster/job.json"
