@@ -21,6 +21,7 @@ from cdk_training_cluster.guardrails import (
     SpendGroup,
     WeeklyCostReport,
 )
+from cdk_training_cluster.health import HealthPolicy, NodeHealth
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -127,6 +128,7 @@ __all__ = [
     "ExportedCheckpoints",
     "ExpressCheckpoints",
     "GpuSharing",
+    "HealthPolicy",
     "HyperPodCluster",
     "HyperPodEngine",
     "HyperPodSettings",
@@ -142,6 +144,7 @@ __all__ = [
     "NetworkInterface",
     "NodeFleet",
     "NodeGroup",
+    "NodeHealth",
     "NodeRecovery",
     "Observability",
     "OnExceed",

@@ -42,6 +42,7 @@ from cdk_training_cluster.guardrails import (
     WeeklyCostReport,
 )
 from cdk_training_cluster.guardrails.cost_budget import CostBudget, cost_budget_where_possible, has_cost_budgets
+from cdk_training_cluster.health import HealthPolicy, NodeHealth
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, Schedule, utilization_metric
@@ -73,14 +74,15 @@ class TrainingCluster(Construct):
     stopped half an hour after a warning, which comes after an hour; `idle_policy` says otherwise.
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
-    `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget`, `ResumeDocument` and
-    `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, a DynamoDB table for runs, and SSM
-    parameters for the place of the checkpoints and for the names of the parts, by which the command
-    `training-cluster` finds them.
+    `NodeHealth`, `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget`,
+    `ResumeDocument` and `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, a DynamoDB
+    table for runs, and SSM parameters for the place of the checkpoints and for the names of the parts, by which the
+    command `training-cluster` finds them.
 
     Attributes:
         orchestrator: The engine that launches the nodes.
         idle_stop: What stops idle nodes. None: every node group's policy is off.
+        health: What reports and repairs broken nodes.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
         hydration: What preloads and releases data sets. None: no data set asks for it.
         spend: What counts the cluster's dollars. None: likewise.
@@ -115,6 +117,7 @@ class TrainingCluster(Construct):
         idle_policy: IdlePolicy | None = None,
         schedule: Schedule | None = None,
         budget: Budget | None = None,
+        health: HealthPolicy | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
@@ -147,6 +150,8 @@ class TrainingCluster(Construct):
             schedule: When nodes run; a node group's own schedule replaces it. Default: - always.
             budget: What may be spent in a month; billing alarms in us-east-1 watch the account's charges, and an AWS
                 budget the cluster's bill. Default: - none.
+            health: What the health function may do with broken nodes. Default: - it reports them only; see
+                `HealthPolicy`.
             instance_type_facts: Facts about instance types that the catalog does not have. Default: - none.
             powertools_layer: A layer with Powertools for the functions' runtime, for regions where AWS publishes
                 none. Default: - AWS's public layer.
@@ -242,6 +247,7 @@ class TrainingCluster(Construct):
         self.idle_stop: IdleStop | None = make_idle_stop(
             self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts
         )
+        self.health: NodeHealth = NodeHealth(self, "Health", **self._common, fleets=self.node_groups, policy=health)
         self.billing_alarms: BillingAlarms | None = (
             None if budget is None else make_billing_alarms(self, self._common, budget)
         )

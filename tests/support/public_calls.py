@@ -128,6 +128,12 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     },
     "Observability": lambda _: {},
     "Observability.prometheus": lambda _: {},
+    "HealthPolicy": lambda _: {},
+    "NodeHealth": lambda stack: {
+        "cluster_name": "health",
+        "fleets": [_cluster(stack).node_group("workers")],
+        "alert_topic": sns.Topic(stack, "T"),
+    },
     "HyperPodCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
     "HyperPodSettings": lambda _: {},
     "Capacity.on_demand": lambda _: {},

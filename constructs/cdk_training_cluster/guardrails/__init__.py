@@ -12,12 +12,14 @@ from cdk_training_cluster.guardrails.idle_stop import IdleStop
 from cdk_training_cluster.guardrails.resume_document import ResumeDocument
 from cdk_training_cluster.guardrails.spend import ClusterSpend
 from cdk_training_cluster.guardrails.spend_group import SpendGroup
+from cdk_training_cluster.health import NodeHealth
 from cdk_training_cluster.power import ClusterPower
 from cluster_contract.spend import OnExceed
 
 GUARDRAILS: tuple[type[Guardrail], ...] = (
     ClusterPower,
     IdleStop,
+    NodeHealth,
     CheckpointWatch,
     ClusterSpend,
     BillingAlarms,

@@ -17,12 +17,14 @@ from cdk_training_cluster import (
     ClusterSpend,
     DatasetHydration,
     IdleStop,
+    NodeHealth,
     WeeklyCostReport,
 )
 from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.power import PowerGroup
 from checkpoint_scene import exported_checkpoints
+from fleet_scene import bought
 from hydrated_files import hydrated_file_system
 from synthesis import new_stack, only, resources
 
@@ -30,6 +32,7 @@ _GROUPS = {"workers": PowerGroup(count=8)}
 _MAKE: dict[type[Guardrail], Callable[..., Guardrail]] = {
     ClusterPower: lambda *at, **topic: ClusterPower(*at, cluster_name="pod", groups=_GROUPS, **topic),
     IdleStop: lambda *at, **topic: IdleStop(*at, cluster_name="pod", **topic),
+    NodeHealth: lambda *at, **topic: NodeHealth(*at, cluster_name="pod", fleets=[bought(at[0]).fleet], **topic),
     BillingAlarms: lambda *at, **topic: BillingAlarms(*at, name="pod", budget=Budget(monthly_usd=100), **topic),
     WeeklyCostReport: lambda *at, **topic: WeeklyCostReport(*at, cluster_name="pod", **topic),
     CheckpointWatch: lambda *at, **topic: CheckpointWatch(
@@ -187,7 +190,7 @@ def test_an_alarm_on_nodes_says_how_to_find_them_in_the_log() -> None:
     found = {watch.id: set(re.findall(r"(\w+) (?:=|>|in)", watch.records)) for _, watch in _WATCHES}
     asked = {name for name in found if name.endswith("Nodes") or name in ("ReservedIdle", "UnclearTags")}
     assert {name for name, keys in found.items() if keys} == asked
-    assert set().union(*found.values()) == {"lingering", "missing", "stopped", "surplus", "verdict"}
+    assert set().union(*found.values()) == {"lingering", "missing", "stopped", "surplus", "verdict", "waiting"}
 
 
 def test_every_kind_has_an_output_of_its_own() -> None:

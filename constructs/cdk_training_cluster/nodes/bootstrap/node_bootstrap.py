@@ -198,7 +198,6 @@ class NodeBootstrap(Construct):
         """
         super().__init__(scope, id)
         _check(cluster_name, node_group, scripts_before, scripts_after, launch_hook)
-        self._cluster_name, self._launch_hook = cluster_name, launch_hook
         given = dict(environment or {})
         variables = node_environment(given)
         warn_about_environment(self, given)
@@ -239,15 +238,12 @@ class NodeBootstrap(Construct):
             )
         )
         principal = role.grant_principal
-        for statement in self.policy_statements():
+        for statement in self._statements():
             principal.add_to_principal_policy(statement)
-        # An imported role is a construct too, though none of this language's class.
-        if launch_hook is not None and Construct.is_construct(principal):
-            acknowledge(
-                cast("IConstruct", principal), f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON
-            )
+        if launch_hook is not None:
+            let_nodes_complete_actions(principal, cluster_name)
 
-    def policy_statements(self) -> list[iam.PolicyStatement]:
+    def _statements(self) -> list[iam.PolicyStatement]:
         """Return what the scripts and the agent need of AWS, and nothing more."""
         return [
             iam.PolicyStatement(
@@ -267,20 +263,6 @@ class NodeBootstrap(Construct):
                     }
                 },
             ),
-            *(self._hook_statements() if self._launch_hook is not None else ()),
-        ]
-
-    def _hook_statements(self) -> list[iam.PolicyStatement]:
-        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
-        return [
-            iam.PolicyStatement(
-                actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"], conditions=in_this_region()
-            ),
-            iam.PolicyStatement(
-                actions=["autoscaling:CompleteLifecycleAction"],
-                resources=[HERE.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")],
-                conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": self._cluster_name}},
-            ),
         ]
 
     def _script_assets(self, prefix: str, paths: Sequence[str | PathLike[str]]) -> list[s3_assets.Asset]:
@@ -288,6 +270,34 @@ class NodeBootstrap(Construct):
             s3_assets.Asset(self, f"{prefix}{number}", path=fspath(path))
             for number, path in enumerate(paths, start=1)
         ]
+
+
+def let_nodes_complete_actions(principal: iam.IPrincipal, cluster_name: str) -> None:
+    """Let nodes tell Auto Scaling that they are set up, or may be terminated.
+
+    Args:
+        principal: Their role.
+        cluster_name: The value of the tag on their groups.
+
+    Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
+    """
+    principal.add_to_principal_policy(
+        iam.PolicyStatement(
+            actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"], conditions=in_this_region()
+        )
+    )
+    principal.add_to_principal_policy(
+        iam.PolicyStatement(
+            actions=["autoscaling:CompleteLifecycleAction"],
+            resources=[HERE.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")],
+            conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}},
+        )
+    )
+    # An imported role is a construct too, though none of this language's class.
+    if Construct.is_construct(principal):
+        acknowledge(
+            cast("IConstruct", principal), f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON
+        )
 
 
 def _collector_settings(collector: Collector | None, cluster_name: str, node_group: str) -> dict[str, str]:

@@ -1,0 +1,220 @@
+"""The construct that makes the health function: its tick, its events, its alarms and its permissions."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import ClassVar
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.functions import Guardrail, GuardrailSpec, OwnedGroup, Silence, Watch
+from cdk_training_cluster.health.health_permissions import HealthPermissions, let_nodes_report
+from cdk_training_cluster.health.health_policy import HealthPolicy
+from cdk_training_cluster.nodes import NodeFleet
+from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
+from cdk_training_cluster.state import ClusterState
+from cdk_training_cluster.times import to_duration
+from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.health import REPORT_DETAIL_TYPE, REPORT_SOURCE
+from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
+from cluster_contract.owners import OwnedGroupSettings
+from cluster_contract.state import StatePart
+
+# Lambda keeps an event that the function has no time for; a report that comes later than that is sent again.
+_MAX_REPORT_AGE = timedelta(hours=1)
+
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html and
+# https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
+_NOTICES = ("AWS Health Event", "EC2 Instance Rebalance Recommendation", "EC2 Spot Instance Interruption Warning")
+
+_WATCHES = (
+    Watch(
+        id="UnrepairedNodes",
+        metric=HealthMetric.WAITING_NODES,
+        trouble="for 15 minutes some nodes have had faults that a reboot or another node ends, and the health "
+        "function leaves them as they are",
+        records="waiting = 1",
+        remedy="Each record names a node, its fault, and why it is left: the function may only report, an operator "
+        "keeps the node, or the repairs of the window are spent. Let its job save a checkpoint, then reboot or "
+        "replace the node with the command in the record",
+    ),
+    Watch(
+        id="SpentBudget",
+        metric=HealthMetric.BUDGET_SPENT,
+        statistic="Maximum",
+        periods=1,
+        trouble="nodes of one node group have been repaired as often as the policy allows within its window, and "
+        "another one has a fault",
+        remedy="Faults of many nodes often have one cause: look in the records for what the nodes share, such as an "
+        "image, a driver or a job. Then raise max_repairs of the policy, or wait for the window to pass",
+    ),
+)
+
+
+class NodeHealth(Guardrail):
+    """Make the function that learns of broken nodes, and repairs them if its policy says so.
+
+    Nodes report faults of their accelerators, fabric and disks, and what EC2 says of them; EventBridge brings the
+    reports to the function. A broken node takes no new job, its job saves a checkpoint and ends, and the node is
+    rebooted and verified, or replaced; never more nodes than the policy allows, one at a time of each node group,
+    never on missing data, and never a node that an operator keeps. By default the function only reports: with
+    `HealthPolicy(act=True)` it acts.
+
+    It repairs nodes of Auto Scaling groups, Spot Fleets and AWS PCS. EKS, HyperPod and AWS Batch repair nodes
+    themselves; there it only reports.
+
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms, two
+    `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, statements in the policies of the nodes' roles, and
+    where no `state` is given, what `ClusterState` makes.
+
+    Attributes:
+        policy: What the function may do.
+
+    Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html and
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
+    """
+
+    spec: ClassVar[GuardrailSpec] = GuardrailSpec(
+        package="cluster_health",
+        called="the health function",
+        purpose="Reports and repairs broken nodes of the training cluster $name",
+        output="HealthFunctionName",
+        every=timedelta(minutes=1),
+        timeout=timedelta(seconds=50),
+        max_event_age=_MAX_REPORT_AGE,
+        silence=Silence(
+            metric=HealthMetric.EVALUATIONS,
+            trouble="the health function has not succeeded for 15 minutes, so broken nodes may fail jobs without a "
+            "message",
+        ),
+        watches=_WATCHES,
+        keeps=StatePart.HEALTH,
+    )
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: ClusterName,
+        fleets: Sequence[NodeFleet],
+        alert_topic: sns.ITopic,
+        policy: HealthPolicy | None = None,
+        state: ClusterState | None = None,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
+        """Make the function, its tick, its events and its alarms, and let the nodes report.
+
+        Args:
+            scope: The parent construct.
+            id: The construct's id.
+            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the nodes, and of its metrics'
+                dimension `Cluster`.
+            fleets: The nodes of every group.
+            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is encrypted,
+                so must its key.
+            policy: What the function may do. Default: - it reports only; see `HealthPolicy`.
+            state: Where the function keeps which nodes are under repair. Default: - a table is made, and kept.
+            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+
+        Raises:
+            ValueError: There is no fleet, or `ClusterFunction` refuses its settings.
+        """
+        super().__init__(
+            scope,
+            id,
+            cluster_name=cluster_name,
+            alert_topic=alert_topic,
+            state=state,
+            powertools_layer=powertools_layer,
+            encryption_key=encryption_key,
+        )
+        if not fleets:
+            raise ValueError("fleets must hold the nodes of at least one group, got none")
+        self.policy: HealthPolicy = policy or HealthPolicy()
+        groups = {fleet.node_group.name: OwnedGroup(owner=fleet.owner_settings) for fleet in fleets}
+        settings = HealthFunctionSettings(
+            cluster=cluster_name,
+            groups={name: OwnedGroupSettings(owner=group.owner_settings) for name, group in groups.items()},
+            policy=self.policy.to_contract(),
+            topic_arn=alert_topic.topic_arn,
+            state_table=self.state.table_name,
+        )
+        self._make(settings, HealthPermissions(cluster_name, groups.values(), act=self.policy.act).grant)
+        allow(self, encryption_key, KeyUser.EVENTS)
+        self._make_rule(
+            "NodeReports",
+            f"What nodes of the training cluster {cluster_name} report of their health",
+            events.EventPattern(
+                source=[REPORT_SOURCE], detail_type=[REPORT_DETAIL_TYPE], detail={"cluster": [cluster_name]}
+            ),
+        )
+        # EC2's own events name no service.
+        of_ec2 = {"service": ["EC2", {"exists": False}]}
+        self._make_rule(
+            "Notices",
+            "Interruptions and maintenance of instances, which EC2 and AWS Health announce",
+            events.EventPattern(source=["aws.ec2", "aws.health"], detail_type=list(_NOTICES), detail=of_ec2),
+        )
+        for role in dict.fromkeys(fleet.role for fleet in fleets):
+            let_nodes_report(role.grant_principal)
+        self.unrepaired_nodes_alarm: cloudwatch.Alarm = self._alarms["UnrepairedNodes"]
+        self.spent_budget_alarm: cloudwatch.Alarm = self._alarms["SpentBudget"]
+
+    def describe(self) -> Iterator[str]:
+        """See `Guardrail.describe`."""
+        yield f"Broken nodes: {self.policy.describe()}"
+
+    def dashboard_row(self) -> DashboardRow:
+        """See `Guardrail.dashboard_row`."""
+        return DashboardRow(
+            title="Health",
+            panels=[
+                Panel(
+                    title="Broken nodes",
+                    unit=Unit.NODES,
+                    lines=[
+                        self._line("broken", HealthMetric.FAULTY_NODES, "Maximum"),
+                        self._line("left as they are", HealthMetric.WAITING_NODES, "Maximum"),
+                        self._line("repaired", HealthMetric.REPAIRED_NODES, "Sum"),
+                    ],
+                ),
+            ],
+        )
+
+    def metric_faulty_nodes(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Return how many nodes have a fault that a reboot or another node ends, or are under repair.
+
+        Args:
+            statistic: Over what the function reports each minute. Default: - `Maximum`.
+            period: How much time a point covers. Default: - 5 minutes.
+        """
+        return self._metric(HealthMetric.FAULTY_NODES, statistic, period)
+
+    def _make_rule(self, id: str, description: str, pattern: events.EventPattern) -> None:
+        """Bring events to the function; one that cannot be brought for an hour goes to its queue of failed events."""
+        events.Rule(
+            self,
+            id,
+            description=description,
+            event_pattern=pattern,
+            targets=[
+                targets.LambdaFunction(
+                    self.function,
+                    max_event_age=to_duration(_MAX_REPORT_AGE),
+                    dead_letter_queue=self._cluster_function.failed_events,
+                )
+            ],
+        )

@@ -1,0 +1,1 @@
+"""The function that learns of broken nodes, and repairs them within a budget."""
