@@ -40,7 +40,9 @@ node_groups:
 _FILE_SYSTEM = "file_system: {storage_capacity_gib: 4800}\n"
 _SECTIONS = ("Example", "Resources", "Cost", "Limits")
 _CONSTRUCT_PAGES = [
-    page for page in PAGES if page.startswith(("docs/constructs/", "docs/orchestrators/")) and "index.md" not in page
+    page
+    for page in PAGES
+    if re.match(r"docs/(constructs|orchestrators|resilience)/", page) and "index.md" not in page
 ]
 _COMMANDS = [
     pytest.param(words, id=" ".join(words[:3]))
