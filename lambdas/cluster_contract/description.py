@@ -34,8 +34,8 @@ class ClusterDescription(Open):
     """The parts of a deployed cluster.
 
     Attributes:
-        functions: Its functions, by what they are for: `power`, `idle`, `spend`, `hydration`, `checkpoints`, `costs`
-            and `billing_alarms`, as far as it has them.
+        functions: Its functions, by what they are for: `power`, `idle`, `health`, `spend`, `hydration`,
+            `checkpoints`, `costs` and `billing_alarms`, as far as it has them.
         alert_topic: The ARN of the topic that they notify.
         state_table: The name of the table that keeps their state.
         resume_document: The name of the runbook that starts node groups.

@@ -47,7 +47,8 @@ def test_it_names_every_function_and_fits_a_standard_parameter(stack: Stack) -> 
         for piece in pieces
     )
     said = ClusterDescription.parse(text)
-    assert set(said.functions) == {"power", "idle", "spend", "hydration", "checkpoints", "costs", "billing_alarms"}
+    watching = {"power", "idle", "health", "spend", "hydration", "checkpoints", "costs", "billing_alarms"}
+    assert set(said.functions) == watching
     assert said.functions["power"].invoke.startswith("arn:")
     assert len(text) < MAX_CHARACTERS
 
@@ -87,5 +88,5 @@ def test_who_may_look_at_a_cluster_may_read_and_have_functions_look_again_and_no
     # Through no alias the power function takes no commands.
     assert [functions[each["Fn::GetAtt"][0]]["Type"] for each in invoke["Resource"]] == ["AWS::Lambda::Function"] * 2
     assert "/training-cluster/pod/hydration" in json.dumps(parameters["Resource"])
-    assert (logs["Action"], len(logs["Resource"])) == ("logs:FilterLogEvents", 2)
+    assert (logs["Action"], len(logs["Resource"])) == ("logs:FilterLogEvents", 3)
     assert all(re.fullmatch(r"\w+:(Describe|Get)\w+", action) for action in reads["Action"])
