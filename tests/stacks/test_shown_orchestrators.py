@@ -94,7 +94,9 @@ def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs])
 def test_a_plan_counts_what_aws_pcs_bills_and_knows_no_price(files: Mapping[str, ClusterFile]) -> None:
     shape = shape_of(files["slurm"])
     lines = {line.key: line for line in orchestrator_lines(shape, committed_prices())}
-    assert lines["orchestrator.aws-pcs-node"].what == "2 x node management of AWS PCS"
+    assert lines["orchestrator.aws-pcs-node"].what == "3 x node management of AWS PCS"
+    login = lines["orchestrator.aws-pcs-login-node"].what
+    assert login == "1 x login node of Slurm, its instance and volume"
     assert lines["orchestrator.aws-pcs-controller-small"].per_hour is None
     assert "--price aws-pcs-controller-small=USD" in lines["orchestrator.aws-pcs-controller-small"].basis
 

@@ -139,7 +139,7 @@ UNITS = {
         for size in ("small", "medium", "large")
     },
     "aws-pcs-node": Unit(unit="hour", what="node management of AWS PCS"),
-    "aws-pcs-login-node": Unit(unit="hour", what="login node of Slurm"),
+    "aws-pcs-login-node": Unit(unit="hour", what="login node of Slurm, its instance and volume"),
     "hyperpod-controller": Unit(unit="hour", what="controller node of Slurm on HyperPod"),
     "hyperpod-login": Unit(unit="hour", what="login node of Slurm on HyperPod"),
 }

@@ -226,9 +226,9 @@ class SlurmOrchestrator(Orchestrator):
             make_login_group(cluster, self.pcs_cluster, self.slurm.login, scripts_after=home)
 
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
-        """Return what AWS PCS bills by the hour whether or not nodes run."""
-        size = self.pcs_cluster.size.lower()
-        units = {f"aws-pcs-controller-{size}": Decimal(1), "aws-pcs-login-node": Decimal(self.slurm.login.count)}
+        """Return what is billed by the hour whether or not nodes run; PCS manages login nodes like others."""
+        size, login = self.pcs_cluster.size.lower(), Decimal(self.slurm.login.count)
+        units = {f"aws-pcs-controller-{size}": Decimal(1), "aws-pcs-login-node": login, "aws-pcs-node": login}
         if self.slurm.accounting:
             units[f"aws-pcs-accounting-{size}"] = Decimal(1)
         return {name: count for name, count in units.items() if count}
