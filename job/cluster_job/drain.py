@@ -43,6 +43,19 @@ def drain_request(*folders: Path) -> DrainRequest | None:
     return min(requests, key=lambda one: (one.deadline is None, one.deadline or 0, one.code), default=None)
 
 
+def write_drain_request(folder: Path, request: DrainRequest) -> None:
+    """Ask a job to save and end.
+
+    Args:
+        folder: The job's own folder.
+        request: Why, and until when.
+    """
+    deadline = None if request.deadline is None else request.deadline.isoformat()
+    new = folder / f".{request.code}.new"
+    new.write_text(f"{request.sentence}\n{json.dumps({'code': request.code, 'deadline': deadline})}\n")
+    new.rename(folder / request.code)
+
+
 def _files(folder: Path) -> list[Path]:
     try:
         return [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.drain import drain_request
 from cluster_job.environment import Environment, read_environment
+from cluster_job.exits import Exit
 from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
 from cluster_job.sending import make_reporter
@@ -65,6 +66,9 @@ class Run:
     def steps(self, count: int) -> Iterator[int]:
         """Yield the numbers of the steps that are left, from the one after the last checkpoint.
 
+        After a checkpoint for a drain the script ends with exit code 75: what comes after its last step is left to
+        the start that goes on.
+
         Args:
             count: How many steps the whole run has.
         """
@@ -84,6 +88,8 @@ class Run:
                     self._report(step, loss=None, samples=None)
         finally:
             self._reporter.finish(complete=self._done >= count)
+        if self._done < count:
+            raise SystemExit(Exit.AGAIN)
 
     @property
     def _done(self) -> int:

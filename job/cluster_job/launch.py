@@ -1,0 +1,266 @@
+"""`cluster-run [options] torchrun [torchrun's options] train.py …`: start a training script as it is, on each node.
+
+It adds to torchrun's command what survives the loss of any node, looks at the node first, waits for data sets, and
+ends the job in order when the node is drained. What torchrun is given by its user goes before what is added.
+"""
+
+import argparse
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_job.drain import JOB_FOLDER, drain_request
+from cluster_job.environment import Environment, read_environment
+from cluster_job.exits import Exit
+from cluster_job.failures import RestartPolicy
+from cluster_job.membership import POLICY_VARIABLES
+from cluster_job.supervision import Limits, supervise
+
+_ENDLESS = 1_000_000  # the rendezvous counts: torchrun's own limit knows no window
+_SHUTDOWN_SECONDS = 10
+_NVIDIA = Path("/dev/nvidia0")
+_VERIFY = ("cluster-node", "verify", "--at", "job-start")
+_RENDEZVOUS = ("--rdzv-backend", "--rdzv_backend", "--standalone")
+_NODES = ("--nnodes",)
+
+
+class UsageError(Exception):
+    """The arguments or the environment are wrong; the message is one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What the command depends on beside arguments and variables.
+
+    Attributes:
+        address: The node's address, as the others reach it.
+        has_gpus: Whether there are NVIDIA GPUs to bind processes to.
+        torch_options: The source of torchrun's options, which differ between versions of torch.
+    """
+
+    address: str
+    has_gpus: bool
+    torch_options: str
+
+
+def main() -> None:
+    """Run the command, and end as it ends."""
+    try:
+        sys.exit(_run(sys.argv[1:]))
+    except (UsageError, ValueError) as error:
+        _say(str(error))
+        sys.exit(Exit.USAGE)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    environment = read_environment()
+    command = torchrun_command(given, os.environ, environment, _machine())
+    variables = _variables(given, environment)
+    if given.dry_run:
+        added = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+        sys.stdout.write(" ".join([*added, shlex.join(command)]) + "\n")
+        return 0
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"{command[0]} is not on the path: activate the environment that has torch")
+    drained = drain_request()
+    if drained is not None:
+        _say(f"{environment.node} is drained: {drained.sentence}; start the job on another node")
+        return Exit.AGAIN
+    if given.verify and shutil.which(_VERIFY[0]) and subprocess.run(_VERIFY, check=False).returncode != 0:  # noqa: S603
+        _say(
+            f"{environment.node} failed its verification: see `{shlex.join(_VERIFY)}`; start the job on another node"
+        )
+        return Exit.UNFIT
+    if given.wait_for_dataset and not _wait_for(given.wait_for_dataset, given.dataset_timeout):
+        return Exit.NO_DATA
+    with tempfile.TemporaryDirectory(prefix="cluster-run-") as folder:
+        limits = Limits(
+            drain_seconds=given.drain_seconds, term_seconds=given.term_seconds, shutdown_seconds=_SHUTDOWN_SECONDS
+        )
+        return supervise(command, {**os.environ, **variables, JOB_FOLDER: folder}, Path(folder), limits)
+
+
+def _parser() -> argparse.ArgumentParser:
+    policy = RestartPolicy()
+    parser = argparse.ArgumentParser(
+        prog="cluster-run",
+        usage="cluster-run [options] torchrun [torchrun's options] train.py [its arguments]",
+        description="Start a training script under torchrun so that the loss of a node costs seconds.",
+        epilog="Exit status: torchrun's own, or " + "; ".join(_exits()) + ".",
+    )
+    add = parser.add_argument
+    add("--nnodes", metavar="MIN:MAX", help="how many nodes train; those of the Slurm job if left out")
+    add(
+        "--run", metavar="NAME", help="the run's name, the same after each restart; RUN_NAME or the job's if left out"
+    )
+    add("--restarts", type=_count, default=policy.restarts, help="failures within the window; %(default)s")
+    add(
+        "--restart-window", type=_seconds, default=policy.window_seconds, metavar="TIME", help="such as 30m or 6h; 1h"
+    )
+    add("--first-failures", type=_count, default=policy.first_failures, help="leave a node out after; %(default)s")
+    add(
+        "--drain-seconds",
+        type=_seconds,
+        default=600,
+        metavar="TIME",
+        help="to save in, where a drain sets no end; 10m",
+    )
+    add("--term-seconds", type=_seconds, default=25, metavar="TIME", help="to end in after SIGTERM; 25s")
+    add("--wait-for-dataset", action="append", metavar="DIRECTORY", help="wait for a data set first")
+    add("--dataset-timeout", default="4h", metavar="TIME", help="how long; %(default)s")
+    add("--no-verify", dest="verify", action="store_false", help="start without `cluster-node verify`")
+    add("--dry-run", action="store_true", help="print what would be started")
+    add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _exits() -> Sequence[str]:
+    sentences = {
+        Exit.USAGE: "the arguments or the environment are wrong",
+        Exit.NO_DATA: "the data set did not come",
+        Exit.UNFIT: "the node failed its verification, or its processes failed first too often",
+        Exit.BUDGET: "the run failed more often than --restarts allows",
+        Exit.AGAIN: "the node is drained or the run was closed, so that the job is to be started again elsewhere",
+    }
+    return [f"{code.value}: {sentence}" for code, sentence in sentences.items()]
+
+
+def torchrun_command(
+    given: argparse.Namespace, variables: Mapping[str, str], environment: Environment, machine: Machine
+) -> list[str]:
+    """Return the command that is started.
+
+    Args:
+        given: `cluster-run`'s own arguments.
+        variables: The environment variables.
+        environment: What the cluster says.
+        machine: What the node has.
+
+    Raises:
+        UsageError: There is no such command, or its nodes have no way to meet.
+    """
+    command = list(given.command)
+    if not command or Path(command[0]).name != "torchrun":
+        found = shlex.join(command) or "nothing"
+        raise UsageError(f"the command must be torchrun with its script, got {found}: cluster-run torchrun train.py")
+    program, *options = command
+    added: list[str] = []
+    nodes = _option(options, _NODES) or given.nnodes or variables.get("SLURM_NNODES") or variables.get("PET_NNODES")
+    if nodes is not None and _option(options, _NODES) is None:
+        added += [f"--nnodes={nodes}"]
+    if machine.has_gpus and "--numa-binding" in machine.torch_options:
+        added += ["--numa-binding=node"]
+    if "--shutdown-timeout" in machine.torch_options:
+        added += [f"--shutdown-timeout={_SHUTDOWN_SECONDS}"]
+    if _option(options, _RENDEZVOUS) is None:
+        added += _rendezvous(given, variables, environment, machine, _most(nodes or "1"))
+    return [program, *added, *options]
+
+
+def _rendezvous(
+    given: argparse.Namespace, variables: Mapping[str, str], environment: Environment, machine: Machine, nodes: int
+) -> list[str]:
+    table = environment.cluster.runs_table if environment.cluster is not None else None
+    if table is None:
+        if nodes == 1:
+            return ["--standalone", f"--max-restarts={given.restarts}"]
+        raise UsageError(
+            f"{nodes} nodes meet in the cluster's table of runs, and {environment.node} knows of none: set "
+            "TRAINING_CLUSTER_RUNS_TABLE and AWS_REGION, or give torchrun a --rdzv-backend of its own"
+        )
+    return [
+        "--rdzv-backend=cluster-table",
+        f"--rdzv-endpoint={table}",
+        f"--rdzv-id={given.run or environment.run}@{_attempt(variables)}",
+        f"--local-addr={machine.address}",
+        f"--max-restarts={_ENDLESS}",
+    ]
+
+
+def _attempt(variables: Mapping[str, str]) -> str:
+    """Return the name of this start of the run, the same on all nodes; empty where the table counts them."""
+    if not variables.get("SLURM_JOB_ID"):
+        return ""
+    # https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES
+    parts = (variables.get(name) or "0" for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"))
+    return "-".join(parts)
+
+
+def _variables(given: argparse.Namespace, environment: Environment) -> dict[str, str]:
+    policy = {
+        name: f"{getattr(given, argument):g}"
+        for (name, _), argument in zip(
+            POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
+        )
+    }
+    return {"RUN_NAME": given.run or environment.run, "TRAINING_CLUSTER_NODE": environment.node, **policy}
+
+
+def _option(options: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return the value of an option of torchrun's, of one without value its name; None: it is not given."""
+    for place, option in enumerate(options):
+        name, equals, value = option.partition("=")
+        if name in names:
+            following = options[place + 1] if place + 1 < len(options) else ""
+            return value if equals else following or name
+    return None
+
+
+def _most(nodes: str) -> int:
+    if not re.fullmatch(r"\d+(:\d+)?", nodes):
+        raise UsageError(f"--nnodes must be a number of nodes or MIN:MAX, got {nodes!r}")
+    return int(nodes.rpartition(":")[2])
+
+
+def _machine() -> Machine:
+    spec = importlib.util.find_spec("torch")
+    source = Path(spec.origin).parent / "distributed" / "run.py" if spec is not None and spec.origin else None
+    options = source.read_text(encoding="utf-8") if source is not None and source.is_file() else ""
+    return Machine(address=_address(), has_gpus=_NVIDIA.exists(), torch_options=options)
+
+
+def _address() -> str:
+    # Sends nothing: the kernel only says from which address it would. Names of pods do not resolve elsewhere.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("169.254.169.254", 80))
+        except OSError:  # there is no network
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _wait_for(datasets: Sequence[str], timeout: str) -> bool:
+    program = shutil.which("wait-for-dataset")
+    if program is None:
+        raise UsageError("wait-for-dataset is not on the path: this node has no file system of the cluster's")
+    return subprocess.run([program, *datasets, "--timeout", timeout], check=False).returncode == 0  # noqa: S603
+
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be a time such as 90s, 30m or 6h, got {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}")
+    return int(text)
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"cluster-run: {sentence}\n")

@@ -1,0 +1,170 @@
+"""The command lines that `cluster-run` starts, under Slurm, on EKS, on plain nodes and without a cluster."""
+
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_job import launch
+from cluster_job.environment import read_environment
+from cluster_job.exits import Exit
+
+CLUSTER = {
+    "TRAINING_CLUSTER_CLUSTER": "pod",
+    "TRAINING_CLUSTER_NODE_GROUP": "workers",
+    "TRAINING_CLUSTER_REGION": "eu-north-1",
+    "TRAINING_CLUSTER_RUNS_TABLE": "runs",
+}
+SLURM = {"SLURM_JOB_ID": "42", "SLURM_JOB_NAME": "train", "SLURM_NNODES": "4", "SLURM_STEP_ID": "0"}
+GPU_NODE = launch.Machine(address="10.0.0.7", has_gpus=True, torch_options="--numa-binding --shutdown-timeout")
+OLD_CPU_NODE = launch.Machine(address="10.0.0.7", has_gpus=False, torch_options="--rdzv-id")
+MEET = "--rdzv-backend=cluster-table --rdzv-endpoint=runs --rdzv-id={} --local-addr=10.0.0.7 --max-restarts=1000000"
+NEW = "--numa-binding=node --shutdown-timeout=10"
+
+
+def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_NODE) -> str:
+    given = launch._parser().parse_args(shlex.split(line))
+    environment = read_environment(variables, job_file=Path("/nonexistent"))
+    return shlex.join(launch.torchrun_command(given, variables, environment, machine))
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "started"),
+    [
+        # Slurm: its nodes, and a new attempt with each requeue.
+        ("torchrun train.py -x", CLUSTER | SLURM, f"--nnodes=4 {NEW} {MEET.format('train-42@42-0-0')} train.py -x"),
+        (
+            "torchrun --nproc-per-node 8 train.py",
+            CLUSTER | SLURM | {"SLURM_RESTART_COUNT": "2", "RUN_NAME": "llama"},
+            f"--nnodes=4 {NEW} {MEET.format('llama@42-0-2')} --nproc-per-node 8 train.py",
+        ),
+        # EKS: what Kubeflow Trainer says of the nodes.
+        (
+            "--run llama torchrun train.py",
+            CLUSTER | {"PET_NNODES": "2", "JOB_COMPLETION_INDEX": "1"},
+            f"--nnodes=2 {NEW} {MEET.format('llama@')} train.py",
+        ),
+        # Plain nodes: the user says how many.
+        (
+            "--nnodes 3:4 --run llama torchrun train.py",
+            CLUSTER,
+            f"--nnodes=3:4 {NEW} {MEET.format('llama@')} train.py",
+        ),
+        (
+            "torchrun --nnodes=2 train.py",
+            CLUSTER | SLURM,
+            f"{NEW} {MEET.format('train-42@42-0-0')} --nnodes=2 train.py",
+        ),
+        # What the user gives torchrun stays as it is.
+        ("torchrun --standalone train.py", CLUSTER, f"{NEW} --standalone train.py"),
+        (
+            "--nnodes 2 torchrun --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",
+            {},
+            f"--nnodes=2 {NEW} --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",
+        ),
+        # No cluster: one machine needs no table.
+        ("--restarts 2 torchrun train.py", {}, f"{NEW} --standalone --max-restarts=2 train.py"),
+    ],
+)
+def test_the_command_has_what_survives_a_lost_node(line: str, variables: dict[str, str], started: str) -> None:
+    assert command(line, variables) == f"torchrun {started}"
+
+
+def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> None:
+    assert command("torchrun train.py", {}, OLD_CPU_NODE) == "torchrun --standalone --max-restarts=5 train.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "message"),
+    [
+        (
+            "python train.py",
+            {},
+            "the command must be torchrun with its script, got python train.py: cluster-run torc",
+        ),
+        ("", {}, "the command must be torchrun with its script, got nothing"),
+        (
+            "torchrun train.py",
+            SLURM,
+            "4 nodes meet in the cluster's table of runs, and .* knows of none: set TRAINING_C",
+        ),
+        ("--nnodes two torchrun train.py", CLUSTER, "--nnodes must be a number of nodes or MIN:MAX, got 'two'"),
+    ],
+)
+def test_what_cannot_start_is_refused_in_one_sentence(line: str, variables: dict[str, str], message: str) -> None:
+    with pytest.raises(launch.UsageError, match=message):
+        command(line, variables)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the whole path, with a torchrun that says what it got and ends as it is told."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in (*CLUSTER, "RUN_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    program(tmp_path / "torchrun", "print(sys.argv[-1], os.environ['RUN_NAME'], flush=True); sys.exit(7)")
+    return tmp_path
+
+
+def program(file: Path, source: str) -> None:
+    file.write_text(f"#!{sys.executable}\nimport os, sys\n{source}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["cluster-run", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        launch.main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_it_ends_as_torchrun_ends(
+    node: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program(node / "cluster-node", "sys.exit(sys.argv[1:] != ['verify', '--at', 'job-start'])")
+    program(node / "wait-for-dataset", "sys.exit(sys.argv[1:] != ['/fsx/data', '--timeout', '4h'])")
+    arguments = ("--run", "llama", "--wait-for-dataset", "/fsx/data", "torchrun", "train.py")
+    assert run(monkeypatch, *arguments) == 7
+    assert capfd.readouterr().out == "train.py llama\n"
+    assert run(monkeypatch, "--dry-run", *arguments) == 0
+    assert "RUN_NAME=llama" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fails", "arguments", "code", "sentence"),
+    [
+        ("cluster-node", (), Exit.UNFIT, "failed its verification: see `cluster-node verify --at job-start`"),
+        ("wait-for-dataset", ("--wait-for-dataset", "/fsx/data"), Exit.NO_DATA, ""),
+        ("", ("--wait-for-dataset", "/fsx/data"), Exit.USAGE, "wait-for-dataset is not on the path"),
+        ("torchrun", ("--no-verify",), 1, ""),
+    ],
+)
+def test_a_node_that_is_not_ready_starts_nothing(
+    node: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    *,
+    fails: str,
+    arguments: tuple[str, ...],
+    code: int,
+    sentence: str,
+) -> None:
+    if fails:
+        program(node / fails, "sys.exit(1)")
+    assert run(monkeypatch, *arguments, "torchrun", "train.py") == code
+    found = capfd.readouterr()
+    assert sentence in found.err
+    assert found.out == ""
+
+
+def test_without_torchrun_it_says_so(
+    node: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (node / "torchrun").unlink()
+    assert run(monkeypatch, "torchrun", "train.py") == Exit.USAGE
+    assert capfd.readouterr().err == (
+        "cluster-run: torchrun is not on the path: activate the environment that has torch\n"
+    )

@@ -1,0 +1,91 @@
+"""Jobs under real torchrun, `make test-torch`: nodes are killed, drained and left out, and training goes on."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
+
+from moto.server import ThreadedMotoServer
+
+from cluster_job.exits import Exit
+from torchrun_job import TorchrunJob, make_table
+
+pytestmark = pytest.mark.torch
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"\n{line}\n")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    make_table(address)
+    yield address
+    server.stop()
+
+
+@pytest.fixture
+def job(endpoint: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TorchrunJob]:
+    made = TorchrunJob(tmp_path, endpoint, run=request.node.name, nnodes="2:3")
+    yield made
+    made.stop()
+
+
+def test_killed_nodes_cost_no_run_rank_0s_neither(job: TorchrunJob) -> None:
+    for node in "abc":
+        job.start(node)
+    first = job.wait_for(lambda event: event["world"] == 3 and event["step"] >= 3)
+    victim = first["rank_0"]
+    job.kill(victim)
+    killed, step = time.time(), job.events()[-1]["step"]
+    again = job.wait_for(lambda event: event["world"] == 2 and event["step"] > step)
+    say(f"rank 0's node killed: {again['at'] - killed:.1f} s until the next step")
+    job.start(victim)
+    back = job.wait_for(lambda event: event["world"] == 3 and event["at"] > again["at"])
+    last = max("abc", key=lambda node: node != back["rank_0"])
+    job.kill(last)
+    killed, step = time.time(), job.events()[-1]["step"]
+    again = job.wait_for(lambda event: event["world"] == 2 and event["step"] > step and event["at"] > killed)
+    say(f"another node killed: {again['at'] - killed:.1f} s until the next step")
+    steps = [event["step"] for event in job.events()]
+    assert sorted(set(steps)) == list(range(1, max(steps) + 1))
+    assert "the run failed" not in "".join(map(job.log, "abc"))
+
+
+def test_a_drained_node_leaves_and_the_others_go_on(job: TorchrunJob) -> None:
+    for node in "abc":
+        job.start(node, "--term-seconds", "11")
+    job.wait_for(lambda event: event["world"] == 3)
+    job.nodes["b"].terminate()
+    assert job.exit_code("b") == Exit.AGAIN
+    at = time.time()
+    job.wait_for(lambda event: event["world"] == 2 and event["at"] > at)
+    assert "cluster-run got SIGTERM: the job saves and ends" in job.log("b")
+
+
+def test_a_run_ends_on_all_nodes_when_its_budget_is_used_up(job: TorchrunJob) -> None:
+    for node in "ab":
+        job.start(node, "--restarts", "1")
+    at = 0.0
+    for node in "ab":
+        at = job.wait_for(lambda event, since=at: event["at"] > since + 2)["at"]  # type: ignore[misc]
+        (job.events_file.parent / f"fail-{node}").touch()
+    assert {job.exit_code("a"), job.exit_code("b")} == {Exit.BUDGET}
+    assert "the run failed more than 1 times within 60 minutes" in job.log("a")
+
+
+def test_a_script_that_ends_well_ends_well_and_can_be_started_again(job: TorchrunJob) -> None:
+    for node in "ab":
+        job.start(node, arguments=("5",))
+    assert [job.exit_code(node) for node in "ab"] == [0, 0]
+    job.start("a", arguments=("5",))
+    assert job.exit_code("a") == Exit.AGAIN
+    assert "start it again in" in job.log("a")

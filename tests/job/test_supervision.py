@@ -1,0 +1,61 @@
+"""How a drain ends a job: it is told, has time, and gets SIGTERM when that is over."""
+
+import os
+import signal
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cluster_job.drain import JOB_FOLDER, DrainRequest, drain_request, write_drain_request
+from cluster_job.exits import Exit
+from cluster_job.supervision import Limits, supervise
+
+# A stand-in for torchrun with one process of a training, which has a handler for SIGUSR1.
+TORCHRUN = """
+import os, signal, subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
+assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+signal.signal(signal.SIGTERM, lambda *_: (worker.kill(), sys.exit(1)))
+sys.exit(worker.wait())
+"""
+SAVES = "import os, signal, sys; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3)); {}; signal.pause()"
+SAVES_NOT = "import os, signal; {}; signal.pause()"
+SIGNAL = "os.kill(int(os.environ['CLUSTER_RUN']), signal.{})"
+DRAIN = "open(os.environ['TRAINING_CLUSTER_DRAIN'] + '/spot', 'w').write('EC2 takes it back')"
+
+
+def run(folder: Path, worker: str, *, seconds: float) -> int:
+    variables = {**os.environ, JOB_FOLDER: str(folder), "CLUSTER_RUN": str(os.getpid())}
+    limits = Limits(drain_seconds=seconds, term_seconds=seconds, shutdown_seconds=0)
+    return supervise([sys.executable, "-c", TORCHRUN, "", worker], variables, folder, limits)
+
+
+@pytest.mark.parametrize(
+    ("worker", "seconds", "code", "sentence"),
+    [
+        # It saves, and ends by itself.
+        (SAVES.format(SIGNAL.format("SIGUSR1")), 600, Exit.AGAIN, "cluster-run got SIGUSR1: the job saves and ends"),
+        (SAVES.format(SIGNAL.format("SIGTERM")), 600, Exit.AGAIN, "cluster-run got SIGTERM: the job saves and ends"),
+        (SAVES.format(DRAIN), 600, Exit.AGAIN, "EC2 takes it back: the job saves and ends"),
+        # It does not hear, and is ended when its time is over.
+        (SAVES_NOT.format(DRAIN), 0, Exit.AGAIN, "the time to save is over: the processes get SIGTERM, and 0 s"),
+        # Nothing drains it.
+        ("import sys; sys.exit(9)", 600, 9, ""),
+        ("", 600, 0, ""),
+    ],
+)
+def test_a_drain_gives_the_job_time_and_then_ends_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], *, worker: str, seconds: float, code: int, sentence: str
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert run(tmp_path, worker, seconds=seconds) == code
+    assert sentence in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_request_is_read_as_it_was_written(tmp_path: Path) -> None:
+    request = DrainRequest(code="a", sentence="b", deadline=datetime.now(UTC) + timedelta(seconds=9))
+    write_drain_request(tmp_path, request)
+    assert drain_request(tmp_path) == request
