@@ -303,6 +303,7 @@ def describe_parts(cluster: "TrainingCluster") -> ssm.StringParameter:
         },
         alert_topic=cluster.alert_topic.topic_arn,
         state_table=cluster.state.table_name,
+        runs_table=cluster.runs_table.table_name,
         resume_document=cluster.resume_document.document.ref,
         dashboard="" if cluster.dashboard is None else cluster.dashboard.dashboard_name,
         orchestrator="" if kind is OrchestratorKind.NONE else kind.value,

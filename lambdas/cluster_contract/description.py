@@ -41,6 +41,7 @@ class ClusterDescription(Open):
         resume_document: The name of the runbook that starts node groups.
         dashboard: The name of its CloudWatch dashboard. Default: - empty: it has none.
         orchestrator: What runs jobs, as people call it. Default: - empty: nothing does.
+        runs_table: The name of the table in which training runs report. Default: - empty: an earlier release made it.
         access: How to reach it: values by the names of the stack's outputs. Default: - none.
     """
 
@@ -50,6 +51,7 @@ class ClusterDescription(Open):
     resume_document: str
     dashboard: str = ""
     orchestrator: str = ""
+    runs_table: str = ""
     access: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

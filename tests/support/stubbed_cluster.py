@@ -78,6 +78,10 @@ def stubbed(
         target = Target(name="pod", region=REGION, file=None, session=boto3.Session(region_name=REGION))
         functions = {kind: FunctionDescription(invoke=f"{_ARN}-{kind}", log_group=f"/pod/{kind}") for kind in kinds}
         description = ClusterDescription(
-            functions=functions, alert_topic="arn:topic", state_table="table", resume_document="document"
+            functions=functions,
+            alert_topic="arn:topic",
+            state_table="table",
+            resume_document="document",
+            runs_table="runs" if "dynamodb" in replies else "",
         )
         yield Stubbed(target=target, description=description, now=NOW, clients=clients, answers=answers)

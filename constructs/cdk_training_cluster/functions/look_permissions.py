@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.functions.guardrail import Guardrail
@@ -26,13 +27,16 @@ _READS = (
 )
 
 
-def grant_look(grantee: iam.IGrantable, guardrails: Sequence[Guardrail], parameters: Sequence[str]) -> iam.Grant:
+def grant_look(
+    grantee: iam.IGrantable, guardrails: Sequence[Guardrail], parameters: Sequence[str], runs_table: dynamodb.ITable
+) -> iam.Grant:
     """Let a principal look at a cluster, and change nothing.
 
     Args:
         grantee: A role, user or function.
         guardrails: The cluster's functions.
         parameters: The names of the SSM parameters in which the cluster says what it is and how far it is.
+        runs_table: The table in which its training runs report.
     """
     stack = Stack.of(guardrails[0])
     statements = {
@@ -44,6 +48,7 @@ def grant_look(grantee: iam.IGrantable, guardrails: Sequence[Guardrail], paramet
             stack.format_arn(service="ssm", resource=f"parameter{name}", arn_format=ArnFormat.NO_RESOURCE_NAME)
             for name in parameters
         ],
+        ("dynamodb:Query",): [runs_table.table_arn],
         ("logs:FilterLogEvents",): [each.log_group.log_group_arn for each in guardrails],
         _READS: ["*"],
     }
@@ -51,6 +56,8 @@ def grant_look(grantee: iam.IGrantable, guardrails: Sequence[Guardrail], paramet
         iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=arns)
         for actions, arns in statements.items()
     ]
+    if runs_table.encryption_key is not None:
+        grants.append(runs_table.encryption_key.grant_decrypt(grantee))
     first, *others = grants
     for other in others:
         first = first.combine(other)

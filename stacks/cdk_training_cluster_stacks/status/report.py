@@ -14,6 +14,7 @@ from cdk_training_cluster_stacks.status.hydration import Hydration
 from cdk_training_cluster_stacks.status.idle import IdleClock
 from cdk_training_cluster_stacks.status.nodes import Nodes
 from cdk_training_cluster_stacks.status.part import Item, Moment, Part
+from cdk_training_cluster_stacks.status.runs import Runs
 from cdk_training_cluster_stacks.status.spend import SpendSoFar
 
 PARTS: Sequence[Part[Any]] = (
@@ -21,6 +22,7 @@ PARTS: Sequence[Part[Any]] = (
     Engine(),
     NodeGroups(),
     Nodes(),
+    Runs(),
     IdleClock(),
     Hydration(),
     Checkpoints(),
