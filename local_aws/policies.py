@@ -12,6 +12,7 @@ from typing import Any
 
 from local_aws import settings
 
+_VARIABLE = re.compile(r"\$\{[^}]*\}")
 _KNOWN_ELEMENTS = {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
 
 
@@ -65,10 +66,20 @@ def _is_principal(statement: Mapping[str, Any], call: Call) -> bool:
 
 def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str | list[str]]) -> bool:
     return all(
-        _condition_holds(operator, as_list(expected), context.get(key))
+        _condition_holds(operator, _filled(as_list(expected), context), context.get(key))
         for operator, keys in conditions.items()
         for key, expected in keys.items()
     )
+
+
+def _filled(expected: list[Any], context: Mapping[str, str | list[str]]) -> list[Any]:
+    """Return values with what the request says in place of variables; one that it does not say matches nothing.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
+    """
+    known = {f"${{{key}}}": value for key, value in context.items() if isinstance(value, str)}
+    values = [_VARIABLE.sub(lambda found: known.get(found[0], found[0]), str(one)) for one in expected]
+    return [one for one in values if not _VARIABLE.search(one)]
 
 
 def _condition_holds(operator: str, expected: list[Any], actual: str | list[str] | None) -> bool:

@@ -8,6 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster.guardrails import Budget
+from cdk_training_cluster.health import HealthPolicy
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup, Schedule
@@ -32,6 +33,7 @@ class TrainingClusterArguments(TypedDict):
     idle_policy: NotRequired[IdlePolicy | None]
     schedule: NotRequired[Schedule | None]
     budget: NotRequired[Budget | None]
+    health: NotRequired[HealthPolicy | None]
     instance_type_facts: NotRequired[Sequence[InstanceTypeInfo]]
     powertools_layer: NotRequired[lambda_.ILayerVersion | None]
     encryption_key: NotRequired[kms.IKey | None]

@@ -17,6 +17,7 @@ from cdk_training_cluster_stacks.problems import Location, sentences_of
 # What of a file makes too much of something that AWS limits for a stack or a function as a whole.
 _CAUSES: tuple[tuple[str, Location], ...] = (
     (r"settings of cluster_hydration must fit", ("datasets",)),
+    (r"act of the health policy must", ("health", "act")),
     (r"settings of cluster_billing must fit", ("budget",)),
     (r"settings of \w+ must fit|Number of resources in stack|The template of a stack", ("node_groups",)),
 )

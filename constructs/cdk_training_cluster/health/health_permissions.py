@@ -35,6 +35,9 @@ _REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
 }
 """What repairs nodes, by the kind of their owner and what it changes. EKS, HyperPod and Batch repair their own."""
 
+REPAIRED_KINDS = frozenset(_REPAIRS)
+"""The kinds of owners whose nodes the function repairs."""
+
 
 class HealthPermissions:
     """The permissions that the repair of some node groups needs, and no more.

@@ -13,7 +13,8 @@ from cluster_contract.health_settings import HealthPolicySettings
 _DEFAULT = HealthPolicySettings()
 
 MAX_REPAIRS = Whole(minimum=1, maximum=100, advice=": to repair nothing, leave act out")
-WINDOW = Minutes(minimum=60, maximum=7 * 24 * 60)
+WINDOW_HOURS = Whole(minimum=1, maximum=7 * 24)
+WINDOW = Minutes(minimum=60, maximum=WINDOW_HOURS.maximum * 60)
 DRAIN = Minutes(minimum=0, maximum=24 * 60)
 VERIFY = Minutes(minimum=5, maximum=2 * 60)
 

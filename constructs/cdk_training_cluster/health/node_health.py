@@ -15,7 +15,7 @@ from constructs import Construct
 
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions import Guardrail, GuardrailSpec, OwnedGroup, Silence, Watch
-from cdk_training_cluster.health.health_permissions import HealthPermissions, let_nodes_report
+from cdk_training_cluster.health.health_permissions import REPAIRED_KINDS, HealthPermissions, let_nodes_report
 from cdk_training_cluster.health.health_policy import HealthPolicy
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
@@ -25,7 +25,7 @@ from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.health import REPORT_DETAIL_TYPE, REPORT_SOURCE
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
-from cluster_contract.owners import OwnedGroupSettings
+from cluster_contract.owners import OwnedGroupSettings, OwnerKind
 from cluster_contract.state import StatePart
 
 # Lambda keeps an event that the function has no time for; a report that comes later than that is sent again.
@@ -58,6 +58,16 @@ _WATCHES = (
         "image, a driver or a job. Then raise max_repairs of the policy, or wait for the window to pass",
     ),
 )
+
+
+# https://docs.aws.amazon.com/eks/latest/userguide/node-health.html,
+# https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-resiliency-slurm-auto-resume.html and
+# https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+_REPAIRED_BY = {
+    OwnerKind.EKS_NODEGROUP: "EKS repairs them itself, with node_repair",
+    OwnerKind.HYPERPOD_INSTANCE_GROUP: "HyperPod repairs them itself, with node_recovery",
+    OwnerKind.BATCH_COMPUTE_ENVIRONMENT: "AWS Batch tries jobs again on other nodes, with attempts",
+}
 
 
 class NodeHealth(Guardrail):
@@ -130,7 +140,8 @@ class NodeHealth(Guardrail):
             encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
 
         Raises:
-            ValueError: There is no fleet, or `ClusterFunction` refuses its settings.
+            ValueError: There is no fleet, the policy acts and there are no nodes that the function can repair, or
+                `ClusterFunction` refuses its settings.
         """
         super().__init__(
             scope,
@@ -145,6 +156,11 @@ class NodeHealth(Guardrail):
             raise ValueError("fleets must hold the nodes of at least one group, got none")
         self.policy: HealthPolicy = policy or HealthPolicy()
         groups = {fleet.node_group.name: OwnedGroup(owner=fleet.owner_settings) for fleet in fleets}
+        if self.policy.act and not any(group.owner_kind in REPAIRED_KINDS for group in groups.values()):
+            raise ValueError(
+                "act of the health policy must be left out: no node group has nodes that the function can repair, "
+                f"and {_REPAIRED_BY[next(iter(groups.values())).owner_kind]}"
+            )
         settings = HealthFunctionSettings(
             cluster=cluster_name,
             groups={name: OwnedGroupSettings(owner=group.owner_settings) for name, group in groups.items()},

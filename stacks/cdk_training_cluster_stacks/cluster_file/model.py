@@ -10,7 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from pydantic import ConfigDict, Field
 
-from cdk_training_cluster import Budget, Dataset, DatasetEvent, IdlePolicy, Schedule
+from cdk_training_cluster import Budget, Dataset, DatasetEvent, HealthPolicy, IdlePolicy, Schedule
 from cdk_training_cluster.storage import file_system_settings
 from cdk_training_cluster.storage.dataset import (
     CHUNK_MIB,
@@ -25,6 +25,7 @@ from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
 from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.forms import Text, within
+from cdk_training_cluster_stacks.cluster_file.health import HealthSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
@@ -260,6 +261,7 @@ class GuardrailSettings(TypedDict):
     idle_policy: IdlePolicy | None
     schedule: Schedule | None
     budget: Budget | None
+    health: HealthPolicy | None
 
 
 class ClusterFile(Settings):
@@ -319,6 +321,9 @@ class ClusterFile(Settings):
     budget: BudgetSettings | None = Field(default=None, examples=[{"monthly_usd": 20000}])
     """What may be spent in a month, and what happens then. Left out: nothing watches it."""
 
+    health: HealthSettings | None = Field(default=None, examples=[{"act": True}])
+    """What the health function may do with broken nodes. Left out: it only reports them."""
+
     observability: ObservabilitySettings | None = Field(default=None, examples=[{"prometheus": {}}])
     """What nodes are observed with, beside CloudWatch. Left out: nothing."""
 
@@ -362,6 +367,7 @@ class ClusterFile(Settings):
             "idle_policy": None if self.idle is None else self.idle.to_policy(),
             "schedule": None if self.schedule is None else self.schedule.to_schedule(),
             "budget": self.to_budget(),
+            "health": None if self.health is None else self.health.to_policy(),
         }
 
     def to_budget(self) -> Budget | None:
