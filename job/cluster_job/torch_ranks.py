@@ -15,7 +15,7 @@ class TorchRanks:
     """
 
     def __init__(self) -> None:
-        self.distributed = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+        self.distributed = dist.is_available() and dist.is_initialized()
         self.rank = dist.get_rank() if self.distributed else 0
         self.world_size = dist.get_world_size() if self.distributed else 1
         self._answers = dist.new_group(backend="gloo") if self.distributed else None

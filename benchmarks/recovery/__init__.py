@@ -1,0 +1,1 @@
+"""What `make bench-recovery` measures: what a lost node costs a job, and what a checkpoint does."""
