@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-random lint format catalog prices time-zones plans schema messages bench release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-random lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -97,6 +97,9 @@ build/recovery/.installed: Makefile job/pyproject.toml pyproject.toml $(VENV)/.i
 
 test-torch: setup build/recovery/.installed ## Run jobs under real torchrun and kill their nodes, rank 0's too
 	@build/recovery/venv/bin/python -m pytest -q -s -rs -m torch --confcutdir tests/job -p no:cacheprovider tests/job
+
+bench-recovery: setup build/recovery/.installed ## Measure what a lost node and a checkpoint cost a job (ARGS='--repetitions 5'); build/recovery.json
+	@build/recovery/venv/bin/python -m benchmarks.recovery $(ARGS)
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws

@@ -3,11 +3,13 @@
 import json
 import os
 import time
-
-started = time.time()
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
+
 from cluster_job import Run
 
 WIDTH = int(os.environ.get("WIDTH", "1024"))
@@ -15,7 +17,8 @@ LAYERS = int(os.environ.get("LAYERS", "10"))
 GLOBAL_BATCH = int(os.environ.get("GLOBAL_BATCH", "24"))
 SAVE_EVERY = int(os.environ.get("SAVE_EVERY", "10"))
 REPLICAS = int(os.environ.get("REPLICAS", "0"))
-END = os.environ.get("END", "")
+END = Path(os.environ["END"])
+EACH = bool(os.environ.get("EACH"))
 
 
 def event(name: str, **details: object) -> None:
@@ -37,24 +40,31 @@ def fingerprint(model: torch.nn.Module) -> float:
     signs = torch.Generator().manual_seed(1)
     with torch.no_grad():
         return sum(
-            float((p.double().reshape(-1) * torch.randn(p.numel(), generator=signs)).sum()) for p in model.parameters()
+            float((p.double().reshape(-1) * torch.randn(p.numel(), generator=signs)).sum())
+            for p in model.parameters()
         )
+
+
+def sum_gradients(model: torch.nn.Module) -> None:
+    """Add up the gradients of all ranks of the process group, if there is one."""
+    if dist.is_initialized():
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        dist.all_reduce(flat)
+        for gradient, summed in zip(gradients, flat.split([one.numel() for one in gradients]), strict=True):
+            gradient.copy_(summed.view_as(gradient))
 
 
 def last_step(step: int) -> bool:
     """Return whether the bench wants the job to end with this step."""
-    if not END or not os.path.exists(END):
-        return False
-    with open(END) as file:
-        return step >= int(file.read() or 10**9)
+    return END.exists() and step >= int(END.read_text())
 
 
 def main() -> None:
     """Train until the bench ends the job."""
     torch.set_num_threads(1)
-    event("imported", seconds=time.time() - started)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not REPLICAS:
-        dist.init_process_group("gloo")
+        dist.init_process_group("gloo", timeout=timedelta(seconds=30))
     torch.manual_seed(7)
     layers: list[torch.nn.Module] = []
     for _ in range(LAYERS):
@@ -63,16 +73,25 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     state = {"model": model, "optimizer": optimizer}
     run = Run(global_batch=GLOBAL_BATCH, name="bench", checkpoints=os.environ["CHECKPOINTS"])
+
+    def load(given: dict[str, Any]) -> None:
+        for name, part in state.items():
+            part.load_state_dict(given[name])
+
     replicas = None
     if REPLICAS:
         replicas = run.replicas(
             lambda: {name: part.state_dict() for name, part in state.items()},
-            lambda given: [part.load_state_dict(given[name]) for name, part in state.items()],
+            load,
             sizes=range(1, REPLICAS + 1),
             patience=float(os.environ.get("PATIENCE", "60")),
         )
     event("restored", found=run.restore(state))
+    present = 0
     for step in run.steps(10**6):
+        if replicas and replicas.manager.num_participants() != present:
+            present = replicas.manager.num_participants()
+            event("joined", present=present)
         optimizer.zero_grad()
         total = torch.zeros(())
         for index in run.share(step):
@@ -85,21 +104,15 @@ def main() -> None:
             replicas.sum_gradients(model.parameters())
             first, committed = replicas.replica == 0, replicas.commit()
         else:
+            sum_gradients(model)
             first, committed = run.environment.rank == 0, True
-            if dist.is_initialized():
-                flat = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None])
-                dist.all_reduce(flat)
-                at = 0
-                for p in model.parameters():
-                    p.grad = flat[at : at + p.numel()].view_as(p)
-                    at += p.numel()
         if not committed:
             event("again", step=step)
             continue
         optimizer.step()
         if first:
-            event("step", step=step, active=active, print=fingerprint(model) if last_step(step) or step < 3 else None)
-        if run.should_checkpoint() or (step + 1) % SAVE_EVERY == 0 and not replicas:
+            event("step", step=step, active=active, print=fingerprint(model) if EACH or last_step(step) else None)
+        if run.should_checkpoint() or ((step + 1) % SAVE_EVERY == 0 and not replicas):
             run.checkpoint(state)
         if last_step(step):
             break

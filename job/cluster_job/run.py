@@ -1,6 +1,7 @@
 """A training run as its script sees it: steps, shares of the global batch, checkpoints, metrics."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -71,6 +72,9 @@ class Run:
 
         Args:
             count: How many steps the whole run has.
+
+        Raises:
+            SystemExit: A node is drained, and the state is saved.
         """
         self._count = count
         self._step = self._saver.next_step if find_spec("torch") else 0
@@ -89,6 +93,7 @@ class Run:
         finally:
             self._reporter.finish(complete=self._done >= count)
         if self._done < count:
+            print(f"A node is drained: the run goes on with step {self._done}", file=sys.stderr)  # noqa: T201
             raise SystemExit(Exit.AGAIN)
 
     @property
@@ -206,6 +211,7 @@ class Run:
             patience: The seconds that a replica may be slower than the others in a step before they go on without
                 it.
         """
+        os.environ.setdefault("RUST_LOG", "warn")  # torchft logs each step otherwise
         from cluster_job.replicas import Replicas  # noqa: PLC0415 - torchft is an extra
 
         self._replicas = Replicas(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_job.sharing import share
+from cluster_job.sharing import ANY_SIZE, active_replicas, share
 
 batches = st.integers(1, 200)
 worlds = st.integers(1, 300)
@@ -32,3 +32,15 @@ def test_each_sample_is_taken_once_whatever_the_world_sizes(attempts: list[tuple
 def test_impossible_numbers_are_refused(step: int, rank: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         share(step, global_batch=8, rank=rank, world_size=4)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "active"),
+    [
+        (ANY_SIZE, [0, 1, 2, 3, 4, 5, 6]),
+        (range(2, 6, 2), [0, 0, 2, 2, 4, 4, 4]),  # what is more follows as a hot spare
+        (range(3, 4), [0, 0, 0, 3, 3, 3, 3]),
+    ],
+)
+def test_the_largest_allowed_number_of_replicas_takes_samples(sizes: range, active: list[int]) -> None:
+    assert [active_replicas(present, sizes) for present in range(7)] == active

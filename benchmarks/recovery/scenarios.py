@@ -1,0 +1,213 @@
+"""Three ways to go on after a node is lost, each with the same training script and the same faults.
+
+What is measured of each, in seconds:
+
+- stall: from the fault to the first step that had not been done before, less the time of a step.
+- charged: the stall; what the return of a lost node costs; and the share of the job's nodes that is missing until
+  then, which each second costs its part of a second.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
+
+FAULT_AT = 15
+TABLE = "runs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is done to which job.
+
+    Attributes:
+        method: How it goes on.
+        fault: What happens to a node.
+        nodes: How many nodes train.
+    """
+
+    method: str
+    fault: str
+    nodes: int
+
+    @property
+    def victim(self) -> str:
+        """The node that is lost."""
+        return "n0" if self.fault == "rank 0 killed" else "n1"
+
+    @property
+    def signal(self) -> signal.Signals:
+        """What the node's processes get."""
+        return signal.SIGSTOP if self.fault == "silenced" else signal.SIGKILL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a lost node cost.
+
+    Attributes:
+        stall: The seconds without progress.
+        charged: The seconds of the whole job that were lost, with missing nodes counted in part.
+        step: The last step.
+        fingerprint: What the parameters were after it.
+    """
+
+    stall: float
+    charged: float
+    step: int
+    fingerprint: float
+
+
+def torchrun(*options: str) -> list[str]:
+    """Return the command of a node under torchrun."""
+    local = ["--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1"]
+    return [str(BIN / "torchrun"), *local, *options, str(TRAINING)]
+
+
+def restart(job: Job, case: Case, endpoint: str) -> Outcome:
+    """Start the whole job again from its checkpoint; a scheduler does so, and has another node at hand."""
+    del endpoint
+
+    def begin() -> None:
+        port = free_port()
+        command = torchrun(
+            f"--nnodes={case.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--max-restarts=0"
+        )
+        for node in nodes:
+            job.start(node, command)
+
+    nodes = [f"n{number}" for number in range(case.nodes)]
+    begin()
+    at, before = _fault(job, case)
+    while all(job.nodes[node].poll() is None for node in nodes if node != case.victim):
+        time.sleep(0.05)
+    job.stop()
+    begin()
+    again = job.wait_for_step(before + 1, after=at)
+    stall = again["at"] - at - job.pace(at)
+    return _end(job, stall, stall)
+
+
+def elastic(job: Job, case: Case, endpoint: str) -> Outcome:
+    """Let torchrun go on with the nodes that are left, from the checkpoint; they meet in a table of DynamoDB."""
+    variables = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+    }
+    command = torchrun(
+        f"--nnodes=1:{case.nodes}",
+        "--rdzv-backend=cluster-table",
+        f"--rdzv-endpoint={TABLE}",
+        f"--rdzv-id={job.folder.name}@1",
+        "--max-restarts=9",
+    )
+    for number in range(case.nodes):
+        job.start(f"n{number}", command, **variables)
+    return _with_newcomer(job, case, lambda: job.start("newcomer", command, **variables))
+
+
+def peers(job: Job, case: Case, endpoint: str) -> Outcome:
+    """Let the others go on with what is in their memory; a node that starts cold joins them."""
+    del endpoint
+    start = _replicas(job, case)
+    for number in range(case.nodes):
+        start(f"n{number}")
+    return _with_newcomer(job, case, lambda: start("newcomer"))
+
+
+def spare(job: Job, case: Case, endpoint: str) -> Outcome:
+    """Let a hot spare, which has followed each step, take the place of the lost node."""
+    del endpoint
+    start = _replicas(job, case)
+    for number in range(case.nodes + 1):
+        start(f"n{number}")
+    job.wait(lambda event: event["event"] == "joined" and event["present"] == case.nodes + 1)
+    return _with_newcomer(job, case, lambda: None)
+
+
+METHODS: dict[str, Callable[[Job, Case, str], Outcome]] = {
+    "restart": restart,
+    "elastic": elastic,
+    "peers": peers,
+    "spare": spare,
+}
+
+
+def run(case: Case, folder: Path, endpoint: str) -> Outcome:
+    """Run a case in a folder of its own."""
+    job = Job(folder)
+    try:
+        return METHODS[case.method](job, case, endpoint)
+    finally:
+        job.stop()
+
+
+def reference(folder: Path, steps: int) -> dict[int, float]:
+    """Return what the parameters are after each step of one process to which nothing happens."""
+    job = Job(folder, EACH="1", SAVE_EVERY=str(10**9))
+    job.end.write_text(str(steps))
+    try:
+        job.start("n0", [sys.executable, str(TRAINING)])
+        job.wait(lambda event: event["event"] == "ended")
+        return {event["step"]: event["print"] for event in job.steps()}
+    finally:
+        job.stop()
+
+
+def _replicas(job: Job, case: Case) -> Callable[[str], None]:
+    port = free_port()
+    heartbeat, patience = 1500, 4
+    job.start(
+        "lighthouse",
+        [
+            str(BIN / "torchft_lighthouse"),
+            f"--bind=127.0.0.1:{port}",
+            "--min_replicas=1",
+            f"--heartbeat_timeout_ms={heartbeat}",
+            f"--join_timeout_ms={2000 * patience}",
+        ],
+    )
+    variables = {
+        "TORCHFT_LIGHTHOUSE": f"http://127.0.0.1:{port}",
+        "REPLICAS": str(case.nodes),
+        "PATIENCE": str(patience),
+    }
+    return lambda node: job.start(node, [sys.executable, str(TRAINING)], **variables)
+
+
+def _fault(job: Job, case: Case) -> tuple[float, int]:
+    """Lose a node when all have trained for a while; return when, and the last step before it."""
+    first = job.wait_for_step(0, active=case.nodes)["step"]
+    job.wait_for_step(max(first + 5, FAULT_AT), active=case.nodes)
+    at = job.signal(case.victim, case.signal)
+    return at, max(event["step"] for event in job.steps() if event["at"] <= at)
+
+
+def _with_newcomer(job: Job, case: Case, start: Callable[[], None]) -> Outcome:
+    at, before = _fault(job, case)
+    start()
+    again = job.wait_for_step(before + 1, after=at)
+    full = job.wait_for_step(before + 1, after=at, active=case.nodes)
+    if case.signal == signal.SIGSTOP:
+        job.signal(case.victim, signal.SIGCONT)  # it must do no harm when it wakes up
+    pace = job.pace(at)
+    stall = again["at"] - at - pace
+    late = [event["at"] for event in job.steps() if again["at"] <= event["at"] <= full["at"]]
+    returning = late[-1] - late[-2] - pace if len(late) > 1 else 0.0
+    missing = (full["at"] - at - stall - max(0.0, returning)) / case.nodes if full is not again else 0.0
+    return _end(job, stall, stall + max(0.0, returning) + max(0.0, missing))
+
+
+def _end(job: Job, stall: float, charged: float) -> Outcome:
+    last = job.steps()[-1]["step"] + 5
+    part = job.end.with_suffix(".part")
+    part.write_text(str(last))
+    part.replace(job.end)
+    final = job.wait_for_step(last)
+    return Outcome(stall=stall, charged=charged, step=final["step"], fingerprint=final["print"])

@@ -1,0 +1,153 @@
+"""Checkpoints by real torch.distributed.checkpoint: `make test-torch`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+import torch
+from torch.distributed.checkpoint.api import CheckpointException
+
+from cluster_job import Run
+from cluster_job.checkpoints import MARKER, CheckpointFolder
+from cluster_job.exits import Exit
+
+pytestmark = pytest.mark.torch
+
+# As users write it, without `if __name__ == "__main__":`: the process that writes must not train too.
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+import torch
+import torch.distributed as dist
+from cluster_job import Run
+
+dist.init_process_group("gloo")
+folder, count, drained, wrap = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "ddp"
+(folder / f"started-{os.getpid()}").touch()
+torch.manual_seed(dist.get_rank())
+model = torch.nn.Linear(8, 8)
+wrapped = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+state = {"model": wrapped, "optimizer": optimizer, "scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 3)}
+run = Run(global_batch=6, name="run", checkpoints=str(folder))
+run.restore(state)
+world = dist.get_world_size()
+for step in run.steps(count):
+    optimizer.zero_grad()
+    for index in run.share(step):
+        x = torch.randn(8, generator=torch.Generator().manual_seed(index))
+        (model(x).square().sum() / 6).backward()
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+    optimizer.step()
+    state["scheduler"].step()
+    if dist.get_rank() == 1 and str(step) == drained:
+        (Path(os.environ["TRAINING_CLUSTER_DRAIN"]) / "spot").touch()
+    if run.should_checkpoint() or step == 1:
+        run.checkpoint(state)
+if dist.get_rank() == 0:
+    torch.save([p.detach() for p in model.parameters()], folder / f"end-{world}.pt")
+"""
+
+
+def train(folder: Path, ranks: int, count: int, *, drained: str = "never", wrap: str = "plain") -> int:
+    drain = folder / "drain"
+    drain.mkdir(exist_ok=True)
+    for file in drain.iterdir():
+        file.unlink()
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    command = [str(Path(sys.executable).with_name("torchrun")), "--standalone", f"--nproc-per-node={ranks}"]
+    environment = {**os.environ, "TRAINING_CLUSTER_DRAIN": str(drain), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, str(script), str(folder), str(count), drained, wrap],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len(list(folder.glob("started-*"))) == ranks, "each process trains once"
+    for file in folder.glob("started-*"):
+        file.unlink()
+    if done.returncode and f"exitcode  : {int(Exit.AGAIN)}" not in done.stderr:
+        raise AssertionError(done.stderr)
+    return done.returncode
+
+
+def test_a_drained_run_goes_on_at_another_world_size_and_ends_with_the_same_parameters(tmp_path: Path) -> None:
+    undisturbed, disturbed = tmp_path / "a", tmp_path / "b"
+    undisturbed.mkdir()
+    disturbed.mkdir()
+    assert train(undisturbed, 1, 8) == 0
+    assert train(disturbed, 2, 8, drained="3", wrap="ddp") != 0
+    assert not list(disturbed.glob("end-*"))
+    latest = CheckpointFolder(disturbed / "run").latest()
+    assert latest is not None
+    assert latest.ended
+    assert latest.step == 5, "drained in step 3, agreed on in the next"
+    assert train(disturbed, 1, 8) == 0
+    ends = [torch.load(folder / "end-1.pt") for folder in (undisturbed, disturbed)]
+    for one, other in zip(*ends, strict=True):
+        torch.testing.assert_close(one, other)
+    assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [5, 8]
+
+
+def one_step(run: Run, state: dict[str, Any], count: int = 1) -> None:
+    for _ in run.steps(count):
+        if run.should_checkpoint():
+            run.checkpoint(state)
+
+
+def test_the_last_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("no directory")
+    with pytest.raises(CheckpointException, match="NotADirectoryError"):
+        one_step(Run(global_batch=1, name="run", checkpoints=str(tmp_path)), {"x": torch.ones(1)})
+
+
+def test_a_periodic_checkpoint_that_cannot_be_written_ends_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(global_batch=1, name="run", checkpoints=str(tmp_path))
+    state = {"x": torch.ones(1)}
+    for _ in run.steps(2):
+        (tmp_path / "run").write_text("no directory")
+        run.checkpoint(state)
+        run._saver._storage.wait()
+        (tmp_path / "run").unlink()
+        run._step = 2
+    assert "could not be written, and the job goes on" in capsys.readouterr().err
+
+
+def test_values_and_objects_come_back_where_nothing_can_be_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "rename", refuse)  # as on Mountpoint for Amazon S3
+    state: dict[str, Any] = {"tensor": torch.arange(4), "words": {"epoch": 3, "name": "x"}}
+    one_step(Run(global_batch=1, name="run", checkpoints=str(tmp_path)), state)
+    found: dict[str, Any] = {"tensor": torch.zeros(4, dtype=torch.long), "words": {"epoch": 0, "name": ""}}
+    run = Run(global_batch=1, name="run", checkpoints=str(tmp_path))
+    assert run.restore(found)
+    assert found["words"] == state["words"]
+    assert torch.equal(found["tensor"], state["tensor"])
+    assert list(run.steps(1)) == []
+
+
+def test_an_optimizer_without_its_model_is_refused(tmp_path: Path) -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1)
+    with pytest.raises(ValueError, match="an optimizer without its model"):
+        one_step(Run(global_batch=1, name="run", checkpoints=str(tmp_path)), {"optimizer": optimizer})
+    assert not list(tmp_path.rglob(MARKER))
+
+
+def test_a_bucket_is_no_directory() -> None:
+    with pytest.raises(ValueError, match="mount the bucket with Mountpoint for Amazon S3"):
+        Run(global_batch=1, checkpoints="s3://bucket/prefix").restore({})
