@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,8 +26,8 @@ def save_in_turns(run: Run, state: dict[str, torch.Tensor], folder: Path) -> dic
     times: dict[str, list[float]] = {"save": [], "checkpoint": [], "durable": []}
     saver = run._saver
     for step in range(1, SAVES + 1):
-        times["save"].append(seconds(lambda: torch.save(state, folder / "plain.pt")))
-        times["checkpoint"].append(seconds(lambda step=step: saver.checkpoint(state, step, last=False)))
+        times["save"].append(seconds(partial(torch.save, state, folder / "plain.pt")))
+        times["checkpoint"].append(seconds(partial(saver.checkpoint, state, step, last=False)))
         times["durable"].append(times["checkpoint"][-1] + seconds(saver._storage.wait))
     return times
 

@@ -7,6 +7,7 @@ What is measured of each, in seconds:
   then, which each second costs its part of a second.
 """
 
+import os
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
 
 FAULT_AT = 15
+LOCAL = ("--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1")
 TABLE = "runs"
 
 
@@ -62,21 +64,14 @@ class Outcome:
     fingerprint: float
 
 
-def torchrun(*options: str) -> list[str]:
-    """Return the command of a node under torchrun."""
-    local = ["--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1"]
-    return [str(BIN / "torchrun"), *local, *options, str(TRAINING)]
-
-
 def restart(job: Job, case: Case, endpoint: str) -> Outcome:
     """Start the whole job again from its checkpoint; a scheduler does so, and has another node at hand."""
     del endpoint
 
     def begin() -> None:
         port = free_port()
-        command = torchrun(
-            f"--nnodes={case.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--max-restarts=0"
-        )
+        meeting = [f"--nnodes={case.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"]
+        command = [str(BIN / "torchrun"), *LOCAL, *meeting, str(TRAINING)]
         for node in nodes:
             job.start(node, command)
 
@@ -93,20 +88,19 @@ def restart(job: Job, case: Case, endpoint: str) -> Outcome:
 
 
 def elastic(job: Job, case: Case, endpoint: str) -> Outcome:
-    """Let torchrun go on with the nodes that are left, from the checkpoint; they meet in a table of DynamoDB."""
+    """Let `cluster-run` go on with the nodes that are left, from the checkpoint; they meet in a table of DynamoDB."""
     variables = {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
         "AWS_ENDPOINT_URL": endpoint,
-        "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
+        "TRAINING_CLUSTER_CLUSTER": "bench",
+        "TRAINING_CLUSTER_NODE_GROUP": "workers",
+        "TRAINING_CLUSTER_REGION": "us-east-1",
+        "TRAINING_CLUSTER_RUNS_TABLE": TABLE,
     }
-    command = torchrun(
-        f"--nnodes=1:{case.nodes}",
-        "--rdzv-backend=cluster-table",
-        f"--rdzv-endpoint={TABLE}",
-        f"--rdzv-id={job.folder.name}@1",
-        "--max-restarts=9",
-    )
+    cluster_run = [str(BIN / "cluster-run"), "--run", job.folder.name, "--nnodes", f"1:{case.nodes}"]
+    command = [*cluster_run, "torchrun", *LOCAL, str(TRAINING)]
     for number in range(case.nodes):
         job.start(f"n{number}", command, **variables)
     return _with_newcomer(job, case, lambda: job.start("newcomer", command, **variables))
