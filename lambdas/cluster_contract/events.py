@@ -17,3 +17,7 @@ class Event(StrEnum):
 
     MESSAGE = "message"
     """The function sent a message to the alert topic."""
+
+    NOTICE = "notice"
+    """A node or AWS reported something about a node, or the function found it broken and leaves it: the record says
+    what."""

@@ -70,9 +70,10 @@ def test_a_node_of_an_auto_scaling_group_is_repaired_in_standby(fake: FakeAutoSc
 
 def test_a_node_in_service_is_replaced_in_a_group_that_keeps_its_size(fake: FakeAutoScaling, ec2: Ec2) -> None:
     own, group = owner(fake, ec2), fake.groups["asg"]
-    for _ in range(2):  # The second request is one whose answer was lost.
-        own.replace(own.read().groups[0], group.nodes[0][0])
-    assert group.desired == 4
+    node = group.nodes[0][0]
+    for _ in range(2):  # The second request is sent since the first one's answer was lost.
+        own.replace(own.read().groups[0], node)
+    assert (group.desired, group.terminating) == (4, [node])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Commands that messages give operators of a broken node, each for one line of a shell."""
+
+import shlex
+
+from cluster_contract.faults import FaultAction
+from cluster_contract.tags import KEEP_TAG
+from cluster_health.outcomes import GroupView
+
+
+def by_hand(view: GroupView, instance_id: str, action: FaultAction, region: str) -> str:
+    """Return how an operator repairs a node. Empty: what owns it repairs it.
+
+    Args:
+        view: Its node group.
+        instance_id: The node.
+        action: What ends its fault.
+        region: The cluster's region.
+    """
+    if view.traits.own_repair or view.group is None:
+        return ""
+    if action is FaultAction.REBOOT and view.traits.reboots:
+        out = _standby("enter", view, instance_id, region) + " --should-decrement-desired-capacity"
+        reboot = f"aws ec2 reboot-instances --region {region} --instance-ids {instance_id}"
+        back = _standby("exit", view, instance_id, region)
+        return f"To reboot it, when its job has saved a checkpoint:\n{out}\n{reboot}\nand when it is up:\n{back}"
+    if view.traits.reboots:
+        verb = f"autoscaling terminate-instance-in-auto-scaling-group --region {region} --instance-id {instance_id}"
+        command = f"aws {verb} --no-should-decrement-desired-capacity"
+    else:
+        command = f"aws ec2 terminate-instances --region {region} --instance-ids {instance_id}"
+    return f"To replace it, when its job has saved a checkpoint:\n{command}"
+
+
+def put_back(view: GroupView, instance_id: str, region: str) -> str:
+    """Return how an operator puts a node back into service.
+
+    Args:
+        view: Its node group.
+        instance_id: The node.
+        region: The cluster's region.
+    """
+    return f"To put it back into service:\n{_standby('exit', view, instance_id, region)}"
+
+
+def keep_it(instance_id: str, region: str) -> str:
+    """Return how an operator keeps a node from being rebooted or replaced.
+
+    Args:
+        instance_id: The node.
+        region: The cluster's region.
+    """
+    tag = f"Key={KEEP_TAG},Value=true"
+    command = f"aws ec2 create-tags --region {region} --resources {instance_id} --tags {tag}"
+    return f"To keep it from being rebooted or replaced:\n{command}"
+
+
+def _standby(verb: str, view: GroupView, instance_id: str, region: str) -> str:
+    name = shlex.quote(view.group.name if view.group is not None else view.name)
+    return (
+        f"aws autoscaling {verb}-standby --region {region} --auto-scaling-group-name {name} "
+        f"--instance-ids {instance_id}"
+    )

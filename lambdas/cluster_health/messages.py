@@ -1,0 +1,51 @@
+"""The messages about broken nodes that the alert topic's subscribers receive."""
+
+from cluster_common.messages import subject
+from cluster_health.announcements import Announcement
+from cluster_health.outcomes import Finding, Outcome
+
+_TITLES = {
+    Outcome.CORDON: "is broken and is being repaired",
+    Outcome.REPLACE: "is broken and is replaced",
+    Outcome.RELEASE: "is terminated with its stopped node group",
+    Outcome.RETURNED: "is repaired",
+    Outcome.REPLACED: "was replaced",
+    Outcome.LEFT: "went before its repair was done",
+    Outcome.HELD: "is broken and waits for you out of service",
+    Outcome.KEPT: "is broken and kept by an operator",
+    Outcome.BUDGET: "is broken, and no repair is left",
+    Outcome.REPORT: "is broken",
+    Outcome.OWNER: "is broken",
+}
+
+
+def finding_message(cluster: str, finding: Finding) -> tuple[str, str]:
+    """Return the subject and the text of the message about one node.
+
+    Args:
+        cluster: The cluster's name.
+        finding: What is decided about the node.
+    """
+    title = f"{cluster}: {finding.instance_id} of {finding.node_group} {_TITLES[finding.outcome]}"
+    undo = f"\n\n{finding.undo}" if finding.undo else ""
+    return subject(title), f"Cluster {cluster}\n\n{finding.reason}.{undo}"
+
+
+def announcement_message(
+    cluster: str, node_group: str, instance_id: str, announcement: Announcement
+) -> tuple[str, str]:
+    """Return the subject and the text of the message about what AWS is about to do with a node.
+
+    Args:
+        cluster: The cluster's name.
+        node_group: The node group.
+        instance_id: The node.
+        announcement: What AWS says.
+    """
+    notice = announcement.notice
+    text = (
+        f"{instance_id} of {node_group}: {notice.sentence}. Let its job save a checkpoint before that; another node "
+        "takes its place when it is gone, where the health policy lets the function act."
+    )
+    title = f"{cluster}: AWS announces {notice.code} for {instance_id}"
+    return subject(title), f"Cluster {cluster}\n\n{text}"

@@ -1,0 +1,175 @@
+"""What is decided about a node that is broken, or may be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from cluster_common.owners.groups import OwnedGroup
+from cluster_common.owners.kinds import OwnerTraits
+from cluster_contract.health_settings import HealthPolicySettings
+from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+
+
+class Outcome(StrEnum):
+    """What is to be done with a node."""
+
+    CORDON = "cordon"
+    """Take it out of service: its repair begins."""
+
+    REBOOT = "reboot"
+    """Reboot it: its job has ended, or had its time."""
+
+    REPLACE = "replace"
+    """Terminate it; its group keeps its size."""
+
+    RETURN = "return"
+    """Put it back into service."""
+
+    RELEASE = "release"
+    """Terminate it: it is out of service, and its node group is stopped."""
+
+    WAIT = "wait"
+    """Nothing yet: its job ends, it boots or is verified, or its owner is at it."""
+
+    RETURNED = "returned"
+    """Nothing any more: its repair is over, and it is in service."""
+
+    REPLACED = "replaced"
+    """Nothing any more: it is gone, and its group may launch another."""
+
+    LEFT = "left"
+    """Nothing any more: it went before its repair was done."""
+
+    HELD = "held"
+    """Nothing any more: it stays out of service until an operator decides."""
+
+    OBSERVED = "observed"
+    """Nothing: none of its faults asks for a reboot or another node."""
+
+    KEPT = "kept"
+    """Nothing: an operator keeps it, or has taken it out of service."""
+
+    TURN = "turn"
+    """Nothing yet: another node of its group is under repair."""
+
+    BUDGET = "budget"
+    """Nothing: the repairs of the window are spent."""
+
+    REPORT = "report"
+    """Nothing: the policy says that the function only reports."""
+
+    OWNER = "owner"
+    """Nothing: what owns it repairs it."""
+
+    GOING = "going"
+    """Nothing: it is about to go."""
+
+    UNKNOWN = "unknown"
+    """Nothing: something that the decision rests on is not known."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a broken node is left as it is until an operator does something."""
+        return self in _WAITS
+
+    @property
+    def needs_message(self) -> bool:
+        """Whether the alert topic's subscribers have to know it."""
+        return self in _MESSAGES
+
+
+_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.REPORT, Outcome.OWNER})
+_ENDS = frozenset({Outcome.RETURNED, Outcome.REPLACED, Outcome.LEFT})
+_MESSAGES = _WAITS | _ENDS | {Outcome.CORDON, Outcome.REPLACE, Outcome.RELEASE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What is decided about one node.
+
+    Attributes:
+        node_group: Its node group.
+        instance_id: The node.
+        outcome: What is to be done.
+        reason: Why, with the evidence: a sentence.
+        key: What the message about it is: one of each key is sent.
+        undo: How an operator undoes it, or does it instead. Empty: there is nothing to do.
+        record: What is recorded of its group before anything is done. None: nothing changes.
+    """
+
+    node_group: str
+    instance_id: str
+    outcome: Outcome
+    reason: str
+    key: str
+    undo: str = ""
+    record: GroupRecord | None = None
+
+    def with_record(self, record: GroupRecord) -> "Finding":
+        """Return it with what is recorded before anything is done."""
+        return replace(self, record=record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the power function wants of a node group.
+
+    Attributes:
+        size: How many nodes it has given the group.
+        stopped: Whether no node is to run. Default: - where that size is zero.
+        standby: How many nodes in Standby it knows of, whose places it gives back when they are gone.
+    """
+
+    size: int
+    stopped: bool = False
+    standby: int = 0
+
+    def __post_init__(self) -> None:
+        """Take the size 0 for a stop."""
+        object.__setattr__(self, "stopped", self.stopped or self.size == 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupView:
+    """What is known of one node group.
+
+    Attributes:
+        name: The node group.
+        traits: What owns its nodes, by the cluster's file.
+        group: Its owner and nodes. None: they could not be read, or there are none.
+        record: Its repairs.
+        nodes: What is known of its nodes that have reported, or are unhealthy.
+        wanted: What the power function wants. None: that is not known.
+        kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty. Nodes of which it is not
+            known are missing.
+    """
+
+    name: str
+    traits: OwnerTraits
+    group: OwnedGroup | None
+    record: GroupRecord = field(default_factory=GroupRecord)
+    nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
+    wanted: Wanted | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What decisions rest on beside the group.
+
+    Attributes:
+        policy: What the function may do, and how long it waits.
+        now: The time.
+        region: The cluster's region, for commands.
+        bad_serials: The accelerators of nodes that were replaced, by their serials.
+    """
+
+    policy: HealthPolicySettings
+    now: datetime
+    region: str
+    bad_serials: Mapping[str, BadSerial] = field(default_factory=dict)
+
+    def is_recent(self, moment: datetime, time: timedelta) -> bool:
+        """Say whether less than some time has passed since a moment."""
+        return self.now - moment < time

@@ -1,0 +1,300 @@
+"""What the function remembers: of each node what it reported, of each node group its repairs, and the bad serials."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from cluster_contract.codec import Open
+from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.health import NodeReport, ReportKind
+
+_MAX_TOLD = 20
+
+_VERIFICATION = "verification"
+
+
+class Step(StrEnum):
+    """What a repair is at."""
+
+    CORDON = "cordon"
+    """The node leaves the service, and its job ends."""
+
+    REBOOT = "reboot"
+    """The node reboots, and is verified."""
+
+    REPLACE = "replace"
+    """The node is terminated."""
+
+    RETURN = "return"
+    """The node comes back into service."""
+
+
+class End(StrEnum):
+    """How a repair ended."""
+
+    RETURNED = "returned"
+    """The node is back in service."""
+
+    REPLACED = "replaced"
+    """The node is gone, and its group may launch another."""
+
+    LEFT = "left"
+    """The node went, or its node group was stopped, before the repair was done."""
+
+    HELD = "held"
+    """The node is out of service until an operator decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault(Open):
+    """A fault that a node has.
+
+    Attributes:
+        code: Its code in the table of faults, or `verification`.
+        kind: Where it was seen.
+        action: What ends it.
+        sentence: What it is.
+    """
+
+    code: str
+    kind: FaultKind
+    action: FaultAction
+    sentence: str = ""
+
+    def __str__(self) -> str:
+        named = self.code if self.kind is FaultKind.CHECK else f"{self.kind.value.upper()} {self.code}"
+        return f"{named}: {self.sentence.rstrip('.')}" if self.sentence else named
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified(Open):
+    """The last verification of a node.
+
+    Attributes:
+        at: When.
+        passed: Whether it passed, or failed only where nobody has measured what it must reach.
+        boot_id: During which boot.
+    """
+
+    at: datetime
+    passed: bool
+    boot_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice(Open):
+    """What AWS is about to do with a node.
+
+    Attributes:
+        code: What it is, such as `AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED`.
+        at: When it was announced.
+        deadline: From when on the node may be gone. None: that is not known.
+        sentence: What it is, for operators.
+    """
+
+    code: str
+    at: datetime
+    deadline: datetime | None = None
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRecord(Open):
+    """What is known of one node.
+
+    Attributes:
+        node_group: Its node group.
+        boot_id: During which boot it reported last. Empty: it has not reported.
+        reported: When it reported last.
+        faults: The faults that it has.
+        faults_at: When it reported these.
+        faults_boot: During which boot it reported these.
+        faulty_since: Since when it has faults that drain it.
+        drained: When it reported that it has no job. None: it may have one.
+        verified: Its last verification. None: there was none.
+        notice: What AWS is about to do with it. None: nothing is known.
+        serials: The serials of its accelerators.
+        down_since: Since when its owner or EC2 calls it unhealthy. None: they do not.
+        told: The keys of the messages that were sent about it, the latest ones.
+    """
+
+    node_group: str
+    boot_id: str = ""
+    reported: datetime | None = None
+    faults: tuple[Fault, ...] = ()
+    faults_at: datetime | None = None
+    faults_boot: str = ""
+    faulty_since: datetime | None = None
+    drained: datetime | None = None
+    verified: Verified | None = None
+    notice: Notice | None = None
+    serials: tuple[str, ...] = ()
+    down_since: datetime | None = None
+    told: tuple[str, ...] = ()
+
+    @property
+    def draining_faults(self) -> tuple[Fault, ...]:
+        """Its faults that a reboot or another node ends."""
+        return tuple(one for one in self.faults if one.action.drains)
+
+    def with_told(self, key: str) -> "NodeRecord":
+        """Return the record once a message was sent."""
+        return replace(self, told=(*self.told, key)[-_MAX_TOLD:])
+
+    def with_report(self, report: NodeReport) -> "NodeRecord":
+        """Return the record with a report; one that comes twice or late changes nothing that is newer."""
+        is_newest = self.reported is None or report.at >= self.reported
+        found = self
+        if is_newest:
+            if report.boot_id != self.boot_id:
+                found = replace(found, drained=None)
+            serials = report.serials or found.serials
+            found = replace(found, boot_id=report.boot_id, reported=report.at, serials=serials)
+        match report.kind:
+            case ReportKind.FAULT:
+                return found._with_faults(_faults(report), report)
+            case ReportKind.RECOVERED:
+                return replace(found._with_faults((), report), drained=None)
+            case ReportKind.VERIFIED if self.verified is None or report.at > self.verified.at:
+                return found._with_verification(report)
+            case ReportKind.DRAINED if is_newest:
+                return replace(found, drained=report.at)
+            case ReportKind.NOTICE if self.notice is None or report.at >= self.notice.at:
+                notice = Notice(code="report", at=report.at, deadline=report.deadline, sentence=report.sentence)
+                return replace(found, notice=notice)
+            case _:
+                return found
+
+    def _with_faults(self, faults: tuple[Fault, ...], report: NodeReport) -> "NodeRecord":
+        if self.faults_at is not None and report.at < self.faults_at:
+            return self
+        drains = any(one.action.drains for one in faults)
+        since = (self.faulty_since or report.at) if drains else None
+        return replace(self, faults=faults, faults_at=report.at, faults_boot=report.boot_id, faulty_since=since)
+
+    def _with_verification(self, report: NodeReport) -> "NodeRecord":
+        """Return the record with a verification: one that is passed after a reboot ends the faults before it."""
+        if not report.checks:
+            return self
+        failed = [one for one in report.checks if not one.passed]
+        passed, faults = not failed or report.provisional, _faults(report)
+        verified = Verified(at=report.at, passed=passed, boot_id=report.boot_id)
+        record = replace(self, verified=verified)
+        if not passed:
+            if not any(one.action.drains for one in faults):
+                said = "; ".join(
+                    f"{one.name}: {one.found}{one.floor and f', at least {one.floor}'}" for one in failed
+                )
+                faults = (*faults, _failed_verification(said))
+            return record._with_faults(faults, report)
+        ends = self.faults_boot != report.boot_id or all(one.code == _VERIFICATION for one in self.faults)
+        return record._with_faults(faults, report) if ends else record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair(Open):
+    """A repair that is under way.
+
+    Attributes:
+        instance_id: The node.
+        action: What ends its fault.
+        reason: What is wrong with it.
+        step: What the repair is at.
+        began: When it began.
+        since: When its step began.
+        asked: When the owner was last asked for the step, or was about to be.
+        answered: Whether the owner has answered that.
+        boot_id: During which boot the node reported the fault.
+    """
+
+    instance_id: str
+    action: FaultAction
+    reason: str
+    step: Step
+    began: datetime
+    since: datetime
+    asked: datetime
+    answered: bool = False
+    boot_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastRepair(Open):
+    """A repair that is over.
+
+    Attributes:
+        instance_id: The node.
+        began: When it began.
+        ended: When it ended.
+        end: How.
+        rebooted: Whether the node was rebooted.
+    """
+
+    instance_id: str
+    began: datetime
+    ended: datetime
+    end: End
+    rebooted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRecord(Open):
+    """The repairs of one node group.
+
+    Attributes:
+        repair: The repair that is under way. None: there is none.
+        past: Those of the window that are over.
+    """
+
+    repair: Repair | None = None
+    past: tuple[PastRepair, ...] = ()
+
+    def repairs_since(self, moment: datetime) -> int:
+        """Return how many repairs have begun since a time."""
+        began = [one.began for one in (*self.past, self.repair) if one is not None]
+        return sum(one > moment for one in began)
+
+    def with_end(self, end: End, now: datetime, window: timedelta) -> "GroupRecord":
+        """Return the record once its repair is over; what began before the window is forgotten."""
+        repair = self.repair
+        if repair is None:
+            return self
+        over = PastRepair(
+            instance_id=repair.instance_id,
+            began=repair.began,
+            ended=now,
+            end=end,
+            rebooted=repair.action is FaultAction.REBOOT,
+        )
+        return GroupRecord(past=tuple(one for one in (*self.past, over) if one.began > now - window))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadSerial(Open):
+    """An accelerator of a node that was replaced.
+
+    Attributes:
+        instance_id: The node.
+        at: When it was replaced.
+        reason: Why.
+    """
+
+    instance_id: str
+    at: datetime
+    reason: str
+
+
+def _faults(report: NodeReport) -> tuple[Fault, ...]:
+    return tuple(
+        Fault(code=one.code, kind=one.kind, action=one.action, sentence=one.sentence) for one in report.faults
+    )
+
+
+def _failed_verification(said: str) -> Fault:
+    return Fault(code=_VERIFICATION, kind=FaultKind.CHECK, action=FaultAction.REBOOT, sentence=f"it failed: {said}")
+
+
+def strongest(faults: Sequence[Fault]) -> FaultAction:
+    """Return what ends all of some faults: another node if one of them asks for it."""
+    return FaultAction.REPLACE if any(one.action is FaultAction.REPLACE for one in faults) else FaultAction.REBOOT

@@ -1,0 +1,64 @@
+"""What alarms and the log get to see of a run."""
+
+from collections.abc import Sequence
+
+from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
+from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
+from cluster_health.outcomes import Finding, Outcome
+
+_OVER = frozenset({Outcome.OBSERVED, Outcome.RETURNED, Outcome.REPLACED, Outcome.LEFT})
+_REPAIRED = frozenset({Outcome.RETURNED, Outcome.REPLACED})
+
+
+def emit_repaired(settings: HealthFunctionSettings, done: Sequence[Finding]) -> None:
+    """Write how many repairs this run has seen to the end, where it has.
+
+    Args:
+        settings: The function's settings.
+        done: What this run has done.
+    """
+    repaired = sum(one.outcome in _REPAIRED for one in done)
+    if repaired:
+        emit_counts({HealthMetric.REPAIRED_NODES: repaired}, **{CLUSTER_DIMENSION: settings.cluster})
+
+
+def emit_metrics(
+    settings: HealthFunctionSettings, findings: Sequence[Finding], *, evaluated: bool, failed_notifications: int
+) -> None:
+    """Write the metrics of a tick.
+
+    Args:
+        settings: The function's settings.
+        findings: What was decided.
+        evaluated: Whether everything could be read that the decisions rest on.
+        failed_notifications: How many messages the alert topic did not take.
+    """
+    budgets = {one.node_group for one in findings if one.outcome is Outcome.BUDGET}
+    emit_counts(
+        {
+            HealthMetric.FAULTY_NODES: sum(one.outcome not in _OVER for one in findings),
+            HealthMetric.WAITING_NODES: sum(one.outcome.waits for one in findings),
+            HealthMetric.BUDGET_SPENT: len(budgets),
+            HealthMetric.EVALUATIONS: int(evaluated),
+            HealthMetric.FAILED_NOTIFICATIONS: failed_notifications,
+        },
+        **{CLUSTER_DIMENSION: settings.cluster},
+    )
+
+
+def summarize(settings: HealthFunctionSettings, findings: Sequence[Finding]) -> dict[str, object]:
+    """Return what was found, as plain JSON."""
+    return {
+        "cluster": settings.cluster,
+        "act": settings.policy.act,
+        "nodes": [
+            {
+                "node_group": one.node_group,
+                "instance_id": one.instance_id,
+                "outcome": one.outcome.value,
+                "reason": one.reason,
+                "undo": one.undo,
+            }
+            for one in findings
+        ],
+    }

@@ -1,0 +1,153 @@
+"""Repairs from the first fault to the end, with the power function beside them."""
+
+import pytest
+
+from cluster_contract.health import ReportKind
+from fake_auto_scaling import FakeGroup
+from health_scene import FAILED, REPLACE, HealthScene, ids, shown
+
+
+@pytest.fixture
+def scene() -> HealthScene:
+    return HealthScene()
+
+
+@pytest.fixture
+def group(scene: HealthScene) -> FakeGroup:
+    return scene.start()
+
+
+def test_a_node_is_drained_rebooted_verified_and_returned(scene: HealthScene, group: FakeGroup) -> None:
+    node, calls = ids(group)[0], scene.watch_repairs()
+
+    assert scene.fault(node)[node]["outcome"] == "cordon"
+    assert shown(group) == (7, 7, 1)
+    assert scene.both(3)[node]["outcome"] == "wait"
+    assert scene.drained(node)[node]["outcome"] == "reboot"
+    assert scene.both(3)[node]["outcome"] == "wait"
+    assert scene.verified(node)[node]["outcome"] == "return"
+    assert scene.both(1)[node]["outcome"] == "returned"
+
+    assert scene.both(30) == {}
+    assert shown(group) == (8, 8, 0)
+    assert calls == ["EnterStandby", "RebootInstances", "ExitStandby"]
+    assert scene.subjects() == [
+        f"base-pod: {node} of workers is broken and is being repaired",
+        f"base-pod: {node} of workers is repaired",
+    ]
+    first = scene.sns.messages[0]["Message"]
+    assert "has what only a reboot ends (XID 95: Uncontained memory error)" in first
+    assert f"aws ec2 create-tags --region us-east-1 --resources {node}" in first
+
+
+def test_a_node_that_only_another_one_helps_is_replaced_and_its_place_is_given_back(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node, calls = ids(group)[0], scene.watch_repairs()
+    scene.fault(node, REPLACE, serials=("s-1",))
+    assert scene.drained(node)[node]["outcome"] == "wait"  # The power function has not seen it in Standby yet.
+    scene.both(3)
+
+    assert shown(group) == (8, 8, 0)
+    assert node not in dict(group.nodes)
+    assert calls == ["EnterStandby", "TerminateInstanceInAutoScalingGroup", "SetDesiredCapacity"]
+    assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
+
+
+@pytest.mark.parametrize("ends", ["fails", "is broken again", "is silent"])
+def test_a_node_that_a_reboot_does_not_mend_is_replaced(scene: HealthScene, group: FakeGroup, ends: str) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.both(2)
+    if ends == "fails":
+        scene.verified(node, FAILED)
+    elif ends == "is broken again":
+        scene.boots[node] = 1
+        scene.fault(node)
+    scene.both(20)
+    assert node not in dict(group.nodes)
+    assert shown(group) == (8, 8, 0)
+    assert len(scene.nodes_ec2.rebooted) == 1
+
+
+def test_a_job_that_does_not_end_has_its_time(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    assert scene.both(14)[node]["outcome"] == "wait"
+    assert scene.both(1)[node]["outcome"] == "reboot"
+    assert "had its time to end its job" in scene.summary[node]["reason"]
+
+
+def test_a_node_that_recovers_before_it_is_rebooted_returns(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.both(2)
+    scene.report(node, ReportKind.RECOVERED)
+    scene.both(2)
+    assert (shown(group), scene.nodes_ec2.rebooted) == ((8, 8, 0), [])
+
+
+def test_a_node_that_breaks_again_after_a_reboot_is_replaced(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.both(2)
+    scene.verified(node)
+    scene.both(60)
+    scene.fault(node)
+    scene.drained(node)
+    assert scene.both()[node]["outcome"] == "replace"
+
+
+def test_a_node_that_comes_with_the_accelerator_of_a_bad_one_is_replaced(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node, other = ids(group)[:2]
+    scene.fault(node, REPLACE, serials=("s-1", "s-2"))
+    scene.drained(node)
+    scene.both(3)
+
+    found = scene.verified(other, serials=("s-2",))[other]
+
+    assert found["outcome"] == "cordon"
+    assert f"has the accelerator s-2 of {node}, which was replaced" in found["reason"]
+
+
+def test_a_node_under_repair_goes_with_its_group_when_that_is_stopped(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.both()
+    scene.order("stop", by="ana", reason="weekend")
+    assert scene.both()[node]["outcome"] == "release"
+    scene.both(3)
+    assert (group.alive, group.desired) == (0, 0)
+    assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
+
+
+def test_an_impaired_node_that_says_nothing_is_replaced_at_once_after_a_while(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node, calls = ids(group)[0], scene.watch_repairs()
+    scene.nodes_ec2.impaired[node] = scene.now
+    assert scene.both(14) == {}
+    assert scene.both(1)[node]["outcome"] == "replace"
+    scene.both(3)
+    assert (shown(group), calls) == ((8, 8, 0), ["TerminateInstanceInAutoScalingGroup"])
+
+
+def test_a_node_that_auto_scaling_calls_unhealthy_and_leaves_is_replaced(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    group.unhealthy = {ids(group)[0]}
+    scene.both(20)
+    assert shown(group) == (8, 8, 0)
+    assert not group.unhealthy & dict(group.nodes).keys()
+
+
+def test_an_impaired_node_that_reports_is_left_alone(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.nodes_ec2.impaired[node] = scene.now
+    scene.both(5)
+    scene.verified(node)
+    assert scene.both(60) == {}

@@ -1,0 +1,232 @@
+"""A cluster in memory that both the power function and the health function work on, with nodes that report."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from aws_lambda_powertools import Logger
+
+from cluster_common.clients import Clients
+from cluster_contract.codec import read
+from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.health import (
+    REPORT_DETAIL_TYPE,
+    REPORT_SOURCE,
+    NodeReport,
+    ReportedCheck,
+    ReportedFault,
+    ReportKind,
+)
+from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
+from cluster_contract.owners import OwnedGroupSettings
+from cluster_health.health import Health
+from cluster_health.records import GroupRecord, NodeRecord
+from fake_auto_scaling import FakeGroup
+from fake_dynamodb import TABLE
+from fake_service import FakePaginator, FakeService, refusal
+from power_scene import CLUSTER, Scene
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_sns.client import SNSClient
+
+HEALTH_PART = f"health#{CLUSTER}"
+
+REBOOT = ReportedFault("95", FaultKind.XID, FaultAction.REBOOT, "0000:53:00", 1, "Uncontained memory error")
+REPLACE = ReportedFault("64", FaultKind.XID, FaultAction.REPLACE, "0000:53:00", 1, "Rows could not be remapped")
+OBSERVE = ReportedFault("63", FaultKind.XID, FaultAction.OBSERVE, "0000:53:00", 1, "A row is remapped")
+PASSED = ReportedCheck("gpus", passed=True, found="8")
+FAILED = ReportedCheck("gpus", passed=False, found="7", floor="8")
+
+
+class FakeNodesEc2(FakeService):
+    """The client of EC2, as far as the health function asks it.
+
+    Attributes:
+        tags: The tags of instances, by their ids.
+        impaired: Since when instances are impaired.
+        events: The scheduled events of instances.
+        stopped: The instances that cannot be rebooted.
+        rebooted: The instances that were rebooted, in order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("ec2")
+        self.tags: dict[str, dict[str, str]] = {}
+        self.impaired: dict[str, datetime] = {}
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self.stopped: set[str] = set()
+        self.rebooted: list[str] = []
+
+    def get_paginator(self, operation: str) -> FakePaginator:
+        """Return the paginator of a Describe operation."""
+        pages = {"describe_instances": self.describe_pages, "describe_instance_status": self.describe_statuses}
+        return FakePaginator(pages[operation])
+
+    def describe_pages(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer DescribeInstances by ids."""
+        [condition] = parameters["Filters"]
+        self.record("DescribeInstances", parameters, names=condition["Values"])
+        for one in condition["Values"]:
+            tags = [{"Key": key, "Value": value} for key, value in self.tags.get(one, {}).items()]
+            yield {"Reservations": [{"Instances": [{"InstanceId": one, "Tags": tags}]}]}
+
+    def describe_statuses(self, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Answer DescribeInstanceStatus by one filter."""
+        [condition] = parameters["Filters"]
+        self.record("DescribeInstanceStatus", parameters)
+        if condition["Name"] == "event.code":
+            yield {"InstanceStatuses": [{"InstanceId": one, "Events": raw} for one, raw in self.events.items()]}
+            return
+        key = "InstanceStatus" if condition["Name"].startswith("instance") else "SystemStatus"
+        for one, since in self.impaired.items():
+            details = [{"Name": "reachability", "Status": "failed", "ImpairedSince": since}]
+            yield {"InstanceStatuses": [{"InstanceId": one, key: {"Status": "impaired", "Details": details}}]}
+
+    def reboot_instances(self, **parameters: Any) -> None:
+        """Answer RebootInstances."""
+        [one] = parameters["InstanceIds"]
+        self.record("RebootInstances", parameters, names=[one])
+        if one in self.stopped:
+            raise refusal(
+                "RebootInstances", "IncorrectInstanceState", f"The instance '{one}' is not in a valid state"
+            )
+        self.rebooted.append(one)
+
+
+@dataclass
+class HealthScene(Scene):
+    """A cluster in memory, the function that owns its sizes, and the one that repairs its nodes.
+
+    Attributes:
+        policy: What the health function may do.
+        nodes_ec2: The client of EC2 that the health function has.
+        boots: During which boot each node is.
+        summary: What the health function said last, by node.
+    """
+
+    policy: HealthPolicySettings = field(default_factory=lambda: HealthPolicySettings(act=True))
+    nodes_ec2: FakeNodesEc2 = field(default_factory=FakeNodesEc2)
+    boots: dict[str, int] = field(default_factory=dict)
+    summary: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def start(self, **settings: Any) -> FakeGroup:
+        """Deploy a node group, and let its nodes come."""
+        group = self.add(**settings)
+        self.minute(3)
+        return group
+
+    def health(self, event: dict[str, Any] | None = None) -> dict[str, dict[str, str]]:
+        """Invoke the health function, and return its summary by node."""
+        groups = {name: OwnedGroupSettings(owner=own.owner) for name, own in self.settings.groups.items()}
+        settings = HealthFunctionSettings(
+            cluster=CLUSTER,
+            groups=groups,
+            policy=self.policy,
+            topic_arn=self.topic or "",
+            state_table=TABLE,
+            region="us-east-1",
+        )
+        clients = Clients(
+            auto_scaling=lambda: cast("AutoScalingClient", self.auto_scaling),
+            auto_scaling_once=lambda: cast("AutoScalingClient", self.auto_scaling),
+            dynamodb=lambda: cast("DynamoDBClient", self.dynamodb),
+            ec2=lambda: cast("EC2Client", self.nodes_ec2),
+            sns=lambda: cast("SNSClient", self.sns),
+        )
+        answer: Any = Health(settings, clients, Logger(service="health"), self.now).run(event or {})
+        self.summary = {one["instance_id"]: one for one in answer["nodes"]}
+        return self.summary
+
+    def both(self, number: int = 1) -> dict[str, dict[str, str]]:
+        """Let minutes pass in which both functions tick."""
+        for _ in range(number):
+            self.minute()
+            self.health()
+        return self.summary
+
+    def report(self, instance_id: str, kind: ReportKind, **details: Any) -> dict[str, dict[str, str]]:
+        """Let a node report."""
+        report = NodeReport(
+            cluster=CLUSTER,
+            node_group=details.pop("node_group", "workers"),
+            instance_id=instance_id,
+            boot_id=details.pop("boot_id", f"boot-{self.boots.get(instance_id, 0)}"),
+            kind=kind,
+            at=details.pop("at", self.now),
+            **details,
+        )
+        return self.health(report_event(report))
+
+    def fault(self, instance_id: str, *faults: ReportedFault, **details: Any) -> dict[str, dict[str, str]]:
+        """Let a node report faults."""
+        return self.report(instance_id, ReportKind.FAULT, faults=faults or (REBOOT,), **details)
+
+    def verified(self, instance_id: str, *checks: ReportedCheck, **details: Any) -> dict[str, dict[str, str]]:
+        """Let a node boot anew, and report that it was verified."""
+        self.boots[instance_id] = self.boots.get(instance_id, 0) + 1
+        return self.report(instance_id, ReportKind.VERIFIED, checks=checks or (PASSED,), **details)
+
+    def drained(self, instance_id: str) -> dict[str, dict[str, str]]:
+        """Let a node report that its job has ended."""
+        return self.report(instance_id, ReportKind.DRAINED)
+
+    def group_record(self, node_group: str = "workers") -> GroupRecord:
+        """Return what the health function has recorded of a node group."""
+        values = self.dynamodb.values(HEALTH_PART, f"group/{node_group}")
+        return read(GroupRecord, _plain(values))
+
+    def node_record(self, instance_id: str) -> NodeRecord:
+        """Return what the health function has recorded of a node."""
+        return read(NodeRecord, _plain(self.dynamodb.values(HEALTH_PART, f"node/{instance_id}")))
+
+    def set_policy(self, **settings: Any) -> None:
+        """Change what the health function may do."""
+        self.policy = replace(self.policy, **settings)
+
+    def watch_repairs(self) -> list[str]:
+        """Return a list in which the operations appear that change a node from now on, in order."""
+        found: list[str] = []
+
+        def watch(operation: str) -> None:
+            if not operation.startswith(("Describe", "Get", "Query", "Put", "Create")):
+                found.append(operation)
+
+        self.auto_scaling.on_call = self.nodes_ec2.on_call = watch
+        return found
+
+
+def report_event(report: NodeReport) -> dict[str, Any]:
+    """Return the event in which EventBridge brings a report."""
+
+    return {"source": REPORT_SOURCE, "detail-type": REPORT_DETAIL_TYPE, "detail": json.loads(report.to_json())}
+
+
+def aws_event(kind: str, at: datetime, **detail: Any) -> dict[str, Any]:
+    """Return the event in which EventBridge brings what AWS announces."""
+    source = "aws.health" if "Health" in kind else "aws.ec2"
+    time = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"source": source, "detail-type": kind, "time": time, "detail": detail}
+
+
+def ids(group: FakeGroup, state: str = "InService") -> list[str]:
+    """Return the ids of a group's nodes in a state."""
+    return [one for one, now in group.nodes if now == state]
+
+
+def shown(group: FakeGroup) -> tuple[int, int, int]:
+    """Return the desired capacity of a group, and how many of its nodes are in service and in Standby."""
+    return group.desired, group.in_service, len(group.standby)
+
+
+def minutes(number: float) -> timedelta:
+    """Return minutes."""
+    return timedelta(minutes=number)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in ("part", "name", "version", "expires")}
