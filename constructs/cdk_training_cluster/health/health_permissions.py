@@ -31,7 +31,8 @@ _REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
         INSTANCES: ("ec2:RebootInstances",),
     },
     OwnerKind.SPOT_FLEET: {INSTANCES: ("ec2:TerminateInstances",)},
-    OwnerKind.PCS_COMPUTE_NODE_GROUP: {INSTANCES: ("ec2:RebootInstances", "ec2:TerminateInstances")},
+    # AWS PCS takes a reboot for a failure, and replaces the node.
+    OwnerKind.PCS_COMPUTE_NODE_GROUP: {INSTANCES: ("ec2:TerminateInstances",)},
 }
 """What repairs nodes, by the kind of their owner and what it changes. EKS, HyperPod and Batch repair their own."""
 

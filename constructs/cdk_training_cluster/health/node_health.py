@@ -8,6 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -168,7 +169,13 @@ class NodeHealth(Guardrail):
             topic_arn=alert_topic.topic_arn,
             state_table=self.state.table_name,
         )
-        self._make(settings, HealthPermissions(cluster_name, groups.values(), act=self.policy.act).grant)
+        permissions = HealthPermissions(cluster_name, groups.values(), act=self.policy.act)
+
+        def permit(role: iam.Role) -> None:
+            permissions.grant(role)
+            self.state.grant_read(role, StatePart.POWER, cluster_name)
+
+        self._make(settings, permit)
         allow(self, encryption_key, KeyUser.EVENTS)
         self._make_rule(
             "NodeReports",
