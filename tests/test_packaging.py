@@ -68,6 +68,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
         "cdk_training_cluster/instance_types/catalog.json",
         "cdk_training_cluster/nodes/bootstrap/scripts/bootstrap.sh",
         "cdk_training_cluster/nodes/agent/cluster_node/__main__.py",
+        "cdk_training_cluster/_job/cluster_job/launch.py",
         "cdk_training_cluster/_lambdas/cluster_power/handler.py",
         "cdk_training_cluster/_lambdas/cluster_common/__init__.py",
         "cdk_training_cluster/_lambdas/cluster_contract/prices.json",

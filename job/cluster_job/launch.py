@@ -264,3 +264,7 @@ def _count(text: str) -> int:
 
 def _say(sentence: str) -> None:
     sys.stderr.write(f"cluster-run: {sentence}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
     neuron_monitor_configuration,
 )
 from cdk_training_cluster.nodes.bootstrap.collector import write_collector
+from cdk_training_cluster.nodes.bootstrap.job_package import write_job_package
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cluster_contract import node_files
 from cluster_contract.metrics import NODE_METRICS
@@ -68,6 +69,7 @@ def write_scripts(
         for source in sorted(part.iterdir()):
             if source.suffix in _SUFFIXES:
                 shutil.copyfile(source, target / source.name)
+    write_job_package(directory)
     configuration = agent_configuration(
         vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER, efa_traffic=efa_traffic
     )

@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,22 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
         f"{CONTRACT.name}/{name}"
         for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py")
     }
-    assert set(_content(tmp_path)) == scripts | program | shared | GENERATED[vendor]
+    found = {name for name in _content(tmp_path) if not name.startswith("job/")}
+    assert found == scripts | program | shared | GENERATED[vendor]
+
+
+def test_jobs_find_the_package_and_its_entry_points(tmp_path: Path) -> None:
+    write_scripts(tmp_path, AcceleratorVendor.NVIDIA)
+    (found,) = distributions(name="cdk-training-cluster-job", path=[str(tmp_path / "job")])
+    points = {(point.group, point.name): point.value for point in found.entry_points}
+    assert points == {
+        ("console_scripts", "cluster-run"): "cluster_job.launch:main",
+        ("torchrun.handlers", "cluster-table"): "cluster_job.rendezvous:plugin",
+    }
+    assert found.version == version("cdk-training-cluster")
+    for value in points.values():
+        module, _, function = value.partition(":")
+        assert f"\ndef {function}(" in (tmp_path / "job" / f"{module.replace('.', '/')}.py").read_text()
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -1,6 +1,7 @@
 """What the scripts leave on a node: run for real, with stand-ins for what would change a machine."""
 
 import json
+import sys
 from collections.abc import Callable
 from zipfile import ZipFile
 
@@ -85,6 +86,26 @@ def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None
     for command, said in (("cluster-node", "give one of drain"), ("wait-for-dataset", "usage: wait-for-dataset")):
         result = node.run(str(node.root / "usr/local/bin" / command))
         assert (result.returncode, said in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("python", "code", "said"),
+    [
+        (f'exec {sys.executable} "$@"', 0, "torchrun --standalone --max-restarts=5 train.py"),
+        ("exit 1", 64, "cluster-run: it needs Python 3.10 and torch, and "),
+    ],
+)
+def test_cluster_run_takes_the_python_of_torchrun(make_node: MakeNode, python: str, code: int, said: str) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    job = node.sandbox / "venv"
+    job.mkdir()
+    for name, source in (("python3", python), ("torchrun", "")):
+        (job / name).write_text(f"#!/bin/sh\n{source}\n")
+        (job / name).chmod(0o755)
+    cluster_run = f'PATH={job}:$PATH; exec {node.root}/usr/local/bin/cluster-run "$@"'
+    result = node.run("-c", cluster_run, "", "--dry-run", "torchrun", "train.py")
+    assert (result.returncode, said in result.stdout + result.stderr) == (code, True)
 
 
 _EFA_CLIENT = "configure-efa-fsx-lustre-client"

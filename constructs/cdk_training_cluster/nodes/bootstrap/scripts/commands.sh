@@ -1,5 +1,5 @@
 #!/bin/bash
-# Puts the program cluster-node on every user's path, and wait-for-dataset for job scripts where there is a data set.
+# Puts the programs cluster-node and cluster-run on every user's path, and wait-for-dataset where there is a data set.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
@@ -16,3 +16,18 @@ EOF
 
 put_command cluster-node ""
 if [[ -n $MOUNT_SOURCE ]]; then put_command wait-for-dataset wait-for-dataset; fi
+
+# With the job's own Python, which has torch: that of torchrun, or else the first on the path.
+write_file "$ROOT/usr/local/bin/cluster-run" <<EOF
+#!/bin/sh
+torchrun=\$(command -v torchrun)
+python=\${torchrun%/*}/python3
+if [ ! -x "\$python" ]; then python=python3; fi
+if ! "\$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+  echo "cluster-run: it needs Python 3.10 and torch, and \$(command -v "\$python") is older: activate the job's environment" >&2
+  exit 64
+fi
+export PYTHONPATH="\${PYTHONPATH:+\$PYTHONPATH:}\${ROOT:-}${SCRIPTS_DIR#"$ROOT"}/job"
+exec "\$python" -m cluster_job.launch "\$@"
+EOF
+chmod 755 "$ROOT/usr/local/bin/cluster-run"
