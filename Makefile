@@ -147,7 +147,7 @@ $(VENV)/.release: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --no-build-isolation -e '.[release]' 2>&1 | { grep -v '^WARNING: Location' || true; }
 	@touch $@
 
-release: setup $(VENV)/.release ## Build and check what is published into dist/: sdist, wheel, checksums, bill of materials
+release: setup $(VENV)/.release ## Build and check what is published into dist/: sdists, wheels, checksums, bills of materials
 	@python scripts/make_release.py
 
 release-templates: setup ## Keep the templates of the version in pyproject.toml, before it is released

@@ -1,7 +1,8 @@
 """Make what is published of a version: `make release`.
 
-`dist/` gets the sdist and the wheel, `SHA256SUMS`, and `sbom.json`: all that a user gets with the extra `cli`, as
-CycloneDX. The same sources give the same bytes: a user can rebuild a published file and compare.
+`dist/` gets the sdists and the wheels of the library and of the package for training jobs, `SHA256SUMS`, and all that
+a user gets with the extra `cli` (`sbom.json`) or `torchrun` (`sbom-job.json`), as CycloneDX. The same sources give
+the same bytes: a user can rebuild a published file and compare.
 """
 
 import hashlib
@@ -15,6 +16,9 @@ from pathlib import Path
 
 _PROJECT = Path(__file__).resolve().parents[1]
 
+_PROJECTS = ((_PROJECT, "cli", "sbom.json"), (_PROJECT / "job", "torchrun", "sbom-job.json"))
+"""What is published: the folder of each project, the extra that most users install, and its bill of materials."""
+
 
 def build(project: Path, directory: Path) -> list[Path]:
     """Build the sdist, and the wheel from the sdist alone; return both.
@@ -23,13 +27,14 @@ def build(project: Path, directory: Path) -> list[Path]:
         project: The folder of the project.
         directory: Where they come.
     """
-    _run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(directory)], cwd=project)
-    (sdist,) = directory.glob("*.tar.gz")
-    with tempfile.TemporaryDirectory() as unpacked:
+    with tempfile.TemporaryDirectory() as name:
+        made, unpacked = Path(name) / "made", Path(name) / "unpacked"
+        _run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(made)], cwd=project)
+        (sdist,) = made.iterdir()
         shutil.unpack_archive(sdist, unpacked, filter="data")
-        (source,) = Path(unpacked).iterdir()
-        _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)], cwd=source)
-    return sorted(directory.glob("cdk_training_cluster-*"))
+        (source,) = unpacked.iterdir()
+        _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made)], cwd=source)
+        return [Path(shutil.move(file, directory)) for file in sorted(made.iterdir())]
 
 
 def digests(files: Sequence[Path]) -> dict[str, str]:
@@ -41,19 +46,20 @@ def digests(files: Sequence[Path]) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def bill_of_materials(project: Path, wheel: Path) -> dict[str, object]:
-    """Return what is installed with the wheel and the extra `cli`, as CycloneDX says it.
+def bill_of_materials(project: Path, wheel: Path, extra: str) -> dict[str, object]:
+    """Return what is installed with a wheel and an extra, as CycloneDX says it.
 
     Args:
-        project: The folder of the project, whose constraints pin the versions.
+        project: The folder of the project.
         wheel: The wheel.
+        extra: The extra.
     """
     with tempfile.TemporaryDirectory() as directory:
         venv, file = Path(directory) / "venv", Path(directory) / "sbom.json"
         _run([sys.executable, "-m", "venv", str(venv)])
         pip = [str(venv / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        constraints = str(project / "constraints.txt")
-        _run([*pip, "install", "--no-compile", "--constraint", constraints, f"{wheel}[cli]"])
+        constraints = str(_PROJECT / "constraints.txt")
+        _run([*pip, "install", "--no-compile", "--constraint", constraints, f"{wheel}[{extra}]"])
         _run([*pip, "uninstall", "--yes", "pip", "setuptools"])
         tool = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
         _run([*tool, "--pyproject", str(project / "pyproject.toml"), "--output-file", str(file), str(venv)])
@@ -72,15 +78,19 @@ def main() -> None:
     dist = _PROJECT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir()
-    files = build(_PROJECT, dist)
-    with tempfile.TemporaryDirectory() as again:
-        if digests(files) != digests(build(_PROJECT, Path(again))):
-            sys.exit("error: two builds of the same sources differ")
-    _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)])
-    (wheel,) = dist.glob("*.whl")
-    bill = dist / "sbom.json"
-    bill.write_text(json.dumps(bill_of_materials(_PROJECT, wheel), indent=2) + "\n", encoding="utf-8")
-    lines = [f"{digest}  {name}\n" for name, digest in digests([*files, bill]).items()]
+    files = []
+    for project, extra, name in _PROJECTS:
+        built = build(project, dist)
+        with tempfile.TemporaryDirectory() as again:
+            if digests(built) != digests(build(project, Path(again))):
+                sys.exit("error: two builds of the same sources differ")
+        _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, built)])
+        (wheel,) = (file for file in built if file.suffix == ".whl")
+        bill = dist / name
+        text = json.dumps(bill_of_materials(project, wheel, extra), indent=2) + "\n"
+        bill.write_text(text, encoding="utf-8")
+        files += [*built, bill]
+    lines = [f"{digest}  {name}\n" for name, digest in digests(files).items()]
     (dist / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
     sys.stdout.writelines(lines)
 
