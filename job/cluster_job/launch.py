@@ -22,7 +22,9 @@ from cluster_job.drain import JOB_FOLDER, drain_request
 from cluster_job.environment import Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
+from cluster_job.heartbeat import beating
 from cluster_job.membership import POLICY_VARIABLES
+from cluster_job.sending import send_heartbeat
 from cluster_job.supervision import Limits, supervise
 
 _ENDLESS = 1_000_000  # the rendezvous counts: torchrun's own limit knows no window
@@ -81,9 +83,12 @@ def _run(arguments: Sequence[str]) -> int:
             f"{environment.node} failed its verification: see `{shlex.join(_VERIFY)}`; start the job on another node"
         )
         return Exit.UNFIT
-    if given.wait_for_dataset and not _wait_for(given.wait_for_dataset, given.dataset_timeout):
-        return Exit.NO_DATA
-    with tempfile.TemporaryDirectory(prefix="cluster-run-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="cluster-run-") as folder,
+        beating(lambda: send_heartbeat(environment), Path(folder)),
+    ):
+        if given.wait_for_dataset and not _wait_for(given.wait_for_dataset, given.dataset_timeout):
+            return Exit.NO_DATA
         limits = Limits(
             drain_seconds=given.drain_seconds, term_seconds=given.term_seconds, shutdown_seconds=_SHUTDOWN_SECONDS
         )

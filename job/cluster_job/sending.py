@@ -1,10 +1,10 @@
 """Where a process's reports go: to CloudWatch and the runs' table of its cluster, or to standard output alone."""
 
 import urllib.request
-from functools import cache
 
 from cluster_job.environment import Environment
 from cluster_job.hang_watch import Node, say
+from cluster_job.heartbeat import take_over
 from cluster_job.metrics import CloudWatch, Lines
 from cluster_job.records import REPORTS, Records
 from cluster_job.reporter import Reporter, Work
@@ -21,9 +21,36 @@ def make_reporter(work: Work, environment: Environment) -> Reporter:
         work: What the run does.
         environment: The process's cluster and place.
     """
-    cluster, lines = environment.cluster, Lines()
+    cluster, sink = environment.cluster, _cloudwatch(environment)
+    if cluster is None or sink is None:
+        return Reporter(work, environment, Lines(), records=None)
+    if environment.local_rank == 0:
+        take_over()
+    records = None
+    if cluster.runs_table:
+        own, reports = (open_table(cluster.runs_table, key, region=cluster.region) for key in (work.name, REPORTS))
+        records = Records(run=own, reports=reports)
+    return Reporter(
+        work, environment, sink, records=records, node=Node(instance_id=lambda: _instance_of(environment))
+    )
+
+
+def send_heartbeat(environment: Environment) -> None:
+    """Say that a job is at work on this instance; without a cluster nobody asks.
+
+    Args:
+        environment: The process's cluster and place.
+    """
+    sink, instance = _cloudwatch(environment), _instance_of(environment)
+    if sink is not None and instance is not None:
+        sink.beat(instance)
+
+
+def _cloudwatch(environment: Environment) -> CloudWatch | None:
+    """Return CloudWatch. None: the process has no cluster, or no boto3."""
+    cluster = environment.cluster
     if cluster is None:
-        return Reporter(work, environment, lines, records=None)
+        return None
     try:
         import boto3  # noqa: PLC0415 - a job without a cluster needs none
         from botocore.config import Config  # noqa: PLC0415
@@ -31,21 +58,18 @@ def make_reporter(work: Work, environment: Environment) -> Reporter:
         if environment.rank == 0:
             say(
                 "boto3 is not installed, so that metrics go to standard output only: "
-                "install cdk-training-cluster-job[torchrun]"
+                "pip install 'cdk-training-cluster-job[torchrun]'"
             )
-        return Reporter(work, environment, lines, records=None)
+        return None
     config = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
     client = boto3.client("cloudwatch", region_name=cluster.region, config=config)
-    sink = CloudWatch(client, namespace=cluster.metric_namespace, cluster=cluster.cluster, lines=lines)
-    records = None
-    if cluster.runs_table:
-        own, reports = (open_table(cluster.runs_table, key, region=cluster.region) for key in (work.name, REPORTS))
-        records = Records(run=own, reports=reports)
-    node = Node(instance_id=lambda: environment.node if environment.node.startswith("i-") else instance_id())
-    return Reporter(work, environment, sink, records=records, node=node)
+    return CloudWatch(client, namespace=cluster.metric_namespace, cluster=cluster.cluster, lines=Lines())
 
 
-@cache
+def _instance_of(environment: Environment) -> str | None:
+    return environment.node if environment.node.startswith("i-") else instance_id()
+
+
 def instance_id(metadata: str = _METADATA) -> str | None:
     """Return the instance that this process runs on. None: the instance metadata service does not say.
 
