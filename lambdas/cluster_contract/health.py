@@ -22,6 +22,12 @@ Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditio
 REPORT_DETAIL_TYPE = "Node report"
 """The `detail-type` of a node's events."""
 
+DRAIN_HOOK = "drain"
+"""The lifecycle hook that keeps a node from its termination until its job has saved; the node completes it."""
+
+NODE_FAULT = "NodeFault"
+"""The metric of nodes that is 1 when a node reports a fault that a reboot or another node ends; no data otherwise."""
+
 VERIFICATION_FAILED = "VerificationFailed"
 """The metric of nodes that is 1 when a node failed its verification and 0 when it passed."""
 

@@ -5,7 +5,7 @@ Plain data, so that anything may import it. A test compares the configuration of
 
 from dataclasses import dataclass
 
-from cluster_contract.health import VERIFICATION_FAILED
+from cluster_contract.health import NODE_FAULT, VERIFICATION_FAILED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,8 @@ class NodeMetrics:
         bootstrap_failed: 1 when a node could not be set up, by cluster and node group and by cluster alone;
             no data otherwise.
         collector_failed: Likewise, when a node works but a part of its collector for Prometheus cannot be set up.
+        node_fault: 1 when a node reports a fault that a reboot or another node ends, by cluster and node group and by
+            cluster alone; no data otherwise.
         verification_failed: 1 when a node failed its verification, 0 when it passed, by cluster and node group and by
             cluster alone.
     """
@@ -60,6 +62,7 @@ class NodeMetrics:
     efa_retransmits: str
     bootstrap_failed: str
     collector_failed: str
+    node_fault: str
     verification_failed: str
 
     @property
@@ -98,6 +101,7 @@ NODE_METRICS = NodeMetrics(
     efa_retransmits="efa_retrans_bytes",
     bootstrap_failed="BootstrapFailed",
     collector_failed="CollectorFailed",
+    node_fault=NODE_FAULT,
     verification_failed=VERIFICATION_FAILED,
 )
 """What the nodes of this library report."""

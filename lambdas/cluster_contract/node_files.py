@@ -16,6 +16,9 @@ A file is named for what drains the node. Its first line is a sentence, its seco
 HEALTH = f"{RUN}/health.json"
 """What the watchdog of the node sees now."""
 
+HEALTH_SOCKET = f"{RUN}/nvhcd.sock"
+"""Where NVIDIA's Resiliency Extension asks for the node's health: `--ft-node-health-check-endpoint`."""
+
 AFFINITY = f"{RUN}/affinity.json"
 """Which CPUs and network cards are near each GPU."""
 
@@ -27,6 +30,9 @@ VERIFICATION = f"{STATE}/verify.json"
 
 SPOOL = f"{STATE}/reports"
 """A folder: reports of the node that have not been sent yet."""
+
+FAULT_HISTORY = f"{STATE}/faults.json"
+"""The faults for which the node was drained in the last day."""
 
 JOB = "/etc/cdk-training-cluster/job.json"
 """What jobs may know: the cluster, the node group, the region, the runs' table and where checkpoints go."""

@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
    NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING,
-   NVML_REMAP_FAILED and NVML_BUSY (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG. */
+   NVML_REMAP_FAILED and NVML_BUSY (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
+   NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_REPLAYS (more with each reading). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,24 @@ int nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned *active) {
   if (setting("NVML_NO_LINKS", 0)) return NOT_SUPPORTED;
   *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
   return link < 18 ? OK : INVALID_ARGUMENT;
+}
+typedef struct { unsigned field, scope; long long time, latency; unsigned kind; int result; unsigned long long value; } Field;
+int nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
+  static unsigned long long readings;
+  if (number(device) == 0) readings++;
+  for (int at = 0; at < count; at++) {
+    fields[at].result = OK;
+    fields[at].value = fields[at].field == 52 && number(device) == 0 ? readings * setting("NVML_REPLAYS", 0) : 0;
+  }
+  return OK;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long *reasons) {
+  *reasons = number(device) ? 0 : setting("NVML_REASONS", 0);
+  return OK;
+}
+int nvmlDeviceGetSramEccErrorStatus(Device device, unsigned *status) {
+  status[24] = is("NVML_SRAM", device);
+  return OK;
 }
 int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending) {
   (void)device;

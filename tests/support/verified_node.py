@@ -55,8 +55,8 @@ class VerifiedNode:
         Args:
             directory: An empty directory.
         """
-        self.root, self._bin = directory / "root", directory / "bin"
-        self._bin.mkdir()
+        self.root, self.programs = directory / "root", directory / "bin"
+        self.programs.mkdir()
         for name, does in COMMANDS.items():
             self.command(name, does)
         self.write("dev/console")
@@ -94,7 +94,7 @@ class VerifiedNode:
 
     def command(self, name: str, does: str) -> None:
         """Give the node a program."""
-        path = self.root / name[1:] if name.startswith("/") else self._bin / name
+        path = self.root / name[1:] if name.startswith("/") else self.programs / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/bash\n{does}\n")
         path.chmod(0o755)
@@ -107,7 +107,7 @@ class VerifiedNode:
         return subprocess.run(
             [sys.executable, *options, "-c", _START, str(AGENT.parent), str(CONTRACT.parent), "verify", *arguments],
             env={
-                "PATH": f"{self._bin}:{os.defpath}",
+                "PATH": f"{self.programs}:{os.defpath}",
                 "ROOT": str(self.root),
                 "LD_LIBRARY_PATH": str(nvml or ""),
                 "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import drain_files, hydrate, verify, waiting
+from . import drain_files, hydrate, verify, waiting, watch
 
 COMMANDS = {
     "drain": drain_files.drain,
@@ -12,6 +12,7 @@ COMMANDS = {
     "undrain": drain_files.undrain,
     "verify": verify.main,
     "wait-for-dataset": waiting.main,
+    "watch": watch.main,
 }
 
 

@@ -92,6 +92,10 @@ class KernelLog:
         self.lost = 0
         self._descriptor, self._read = descriptor, read
 
+    def fileno(self) -> int:
+        """Return the device, for `poll`."""
+        return self._descriptor
+
     def lines(self) -> Iterator[str]:
         """Yield what has come since the last time."""
         while True:

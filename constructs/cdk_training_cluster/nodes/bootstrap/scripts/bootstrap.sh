@@ -64,6 +64,7 @@ if [[ -n $MOUNT_SOURCE ]]; then
 fi
 run commands bash commands.sh
 run environment bash environment.sh
+run watch bash watch.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
 if [[ -f prometheus.json ]]; then run collector bash collector.sh enable; fi

@@ -1,0 +1,102 @@
+"""The node's reports: written to disk first, so that one that cannot be sent now is sent later."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+
+from cluster_contract.health import NODE_FAULT, REPORT_DETAIL_TYPE, REPORT_SOURCE, NodeReport, ReportKind
+from cluster_contract.node_files import SPOOL
+
+from .node_facts import settings
+from .programs import ROOT, ask
+
+# https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
+_MAX_ENTRIES = 10
+_SECONDS = 60
+# A node that has had no network for long keeps the newest.
+_MAX_WAITING = 200
+
+
+def spool(report: NodeReport) -> None:
+    """Write a report where the watchdog sends it from.
+
+    Args:
+        report: The report.
+    """
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{time.time_ns():020d}-{report.kind.value}.json"
+    new = folder / f".{name}"
+    new.write_text(report.to_json(), encoding="utf-8")
+    new.replace(folder / name)
+    for path in waiting()[:-_MAX_WAITING]:
+        _forget(path)
+
+
+def waiting() -> list[Path]:
+    """Return the reports that have not been sent, oldest first."""
+    return sorted(_folder().glob("[0-9]*.json"))
+
+
+def send(region: str) -> bool:
+    """Send what waits, and say whether nothing waits any more.
+
+    Args:
+        region: The node's region.
+
+    Source: https://docs.aws.amazon.com/cli/latest/reference/events/put-events.html
+    """
+    paths = waiting()[:_MAX_ENTRIES]
+    if not paths:
+        return True
+    entries = [
+        {"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": path.read_text(encoding="utf-8")}
+        for path in paths
+    ]
+    batch = _folder() / ".entries"
+    batch.write_text(json.dumps(entries), encoding="utf-8")
+    command = ("aws", "--region", region, "events", "put-events", "--output", "json", "--entries", f"file://{batch}")
+    answer = ask(command, _SECONDS)
+    if not answer.succeeded:
+        _say(f"{len(paths)} reports could not be sent and are kept: {answer.trouble}")
+        return False
+    # EventBridge may take some of them only.
+    taken = [("EventId" in entry, entry) for entry in json.loads(answer.text)["Entries"]]
+    for path, (is_taken, entry) in zip(paths, taken):
+        if is_taken:
+            _count(path, region)
+            _forget(path)
+        else:
+            _say(f"EventBridge did not take {path.name}, which is kept: {entry.get('ErrorMessage', entry)}")
+    return all(is_taken for is_taken, _ in taken) and send(region)
+
+
+def _count(path: Path, region: str) -> None:
+    """Count a report of a fault that drains, in CloudWatch, where it does not matter if the point is lost."""
+    report = NodeReport.from_json(path.read_text(encoding="utf-8"))
+    if report.kind is not ReportKind.FAULT or not any(fault.action.drains for fault in report.faults):
+        return
+    known = settings()
+    data = [{**series, "MetricName": NODE_FAULT} for series in json.loads(known.get("FAILURE_METRIC") or "[]")]
+    namespace = known.get("METRIC_NAMESPACE", "")
+    command = ("cloudwatch", "put-metric-data", "--namespace", namespace, "--metric-data", json.dumps(data))
+    answer = ask(("aws", "--region", region, *command), _SECONDS)
+    if not answer.succeeded:
+        _say(f"a fault could not be counted: {answer.trouble}")
+
+
+def _folder() -> Path:
+    return Path(ROOT + SPOOL)
+
+
+def _forget(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"cluster-node watch: {sentence}\n")

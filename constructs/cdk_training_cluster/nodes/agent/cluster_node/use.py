@@ -1,0 +1,61 @@
+"""Whether jobs use the node: its accelerators, or Slurm's steps."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .programs import ROOT
+
+# A CUDA program holds the device of NVIDIA's unified memory, which those that only read the GPUs' state do not.
+_HELD = re.compile(r"/dev/(?:nvidia-uvm|neuron\d+)")
+# What holds them without being a job.
+_NO_JOBS = frozenset({"nvidia-persiste", "nvidia-cuda-mps", "nv-hostengine", "nv-fabricmanage", "neuron-monitor"})
+# A step; `slurmstepd infinity` holds Slurm's control groups and is none.
+_STEP = "slurmstepd: ["
+
+
+def jobs_use_node() -> bool | None:
+    """Say whether a job runs here. None: a node without accelerators and without Slurm does not show it."""
+    accelerators = any(_devices())
+    scheduled = False
+    for process in _processes():
+        name = _text(process / "comm").strip()
+        if name == "slurmd":
+            scheduled = True
+        if (accelerators and name not in _NO_JOBS and _holds_accelerator(process)) or _is_step(process, name):
+            return True
+    return False if accelerators or scheduled else None
+
+
+def _devices() -> Iterator[Path]:
+    device = Path(f"{ROOT}/dev")
+    yield from device.glob("nvidia[0-9]*")
+    yield from device.glob("neuron[0-9]*")
+
+
+def _processes() -> Iterator[Path]:
+    for entry in os.scandir(f"{ROOT}/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            yield Path(entry.path)
+
+
+def _is_step(process: Path, name: str) -> bool:
+    return name.startswith("slurmstepd") and _text(process / "cmdline").startswith(_STEP)
+
+
+def _holds_accelerator(process: Path) -> bool:
+    try:
+        return any(_HELD.fullmatch(str(Path(entry.path).readlink())) for entry in os.scandir(process / "fd"))
+    except OSError:
+        # It has ended meanwhile.
+        return False
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

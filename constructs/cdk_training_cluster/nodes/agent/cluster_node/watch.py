@@ -1,0 +1,194 @@
+"""`cluster-node watch`: the node's watchdog, a service that turns what goes wrong into a drain file and a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+from cluster_contract.node_files import FAULT_HISTORY, HEALTH, HEALTH_SOCKET
+
+from . import grace, health_service, progress, readings, reports, use
+from .drain_files import names as drain_names
+from .kernel_log import PATH as KERNEL_LOG
+from .kernel_log import KernelLog, open_kernel_log, sighting
+from .metadata import Metadata
+from .node_facts import boot_id, expected_facts, instance_id, instance_type
+from .notices import Notices
+from .programs import ROOT
+from .watched import Node, Watched
+
+_URGENT_SECONDS = 5
+_SCHEDULED_SECONDS = 300
+_USE_SECONDS = 10
+_STATE_SECONDS = 60
+_PAUSE_SECONDS = 0.2
+_MOST_SECONDS_BETWEEN_ATTEMPTS = 300
+_URGENT = frozenset({"spot", "rebalance", "terminating", "standby"})
+_SCHEDULED = frozenset({"maintenance"})
+
+
+class Watchdog:
+    """Reads each source when its time has come, and writes down what is known."""
+
+    def __init__(self, watched: Watched, sources: readings.Readings, notices: Notices) -> None:
+        """Read nothing yet.
+
+        Args:
+            watched: What is known of the node.
+            sources: The node's devices.
+            notices: What its metadata says.
+        """
+        self.watched, self._sources = watched, sources
+        self.log: KernelLog | None = None
+        self.unread: dict[str, str] = {}
+        self._last: dict[str, float] = {}
+        self._written = ""
+        self._history = list(watched.history)
+        self._jobs: list[tuple[str, Callable[[], float], Callable[[], None]]] = [
+            ("metadata", lambda: _URGENT_SECONDS, lambda: watched.noticed(_URGENT, notices.urgent())),
+            (
+                "scheduled maintenance",
+                lambda: _SCHEDULED_SECONDS,
+                lambda: watched.noticed(_SCHEDULED, notices.scheduled(datetime.now(timezone.utc))),
+            ),
+            ("devices", lambda: sources.seconds, self._read_devices),
+            ("processes", lambda: _USE_SECONDS if drain_names() else _STATE_SECONDS, self._look_at_use),
+        ]
+
+    def turn(self, now: float) -> float:
+        """Do what is due, and return the seconds until the next thing is.
+
+        Args:
+            now: Seconds that have passed.
+        """
+        if self.log is not None:
+            for line in self.log.lines():
+                found = sighting(line)
+                if found is not None:
+                    self.watched.saw(found)
+        self.watched.look_at_files()
+        for name, seconds, job in self._jobs:
+            if now < self._last.get(name, float("-inf")) + seconds():
+                continue
+            self._last[name] = now
+            try:
+                job()
+                self.unread.pop(name, None)
+            except (OSError, ValueError, KeyError) as error:
+                # What cannot be read is unknown: nothing of it begins or ends.
+                self.unread[name] = str(error)
+        self._write(now)
+        return max(0.0, min(self._last[name] + seconds() for name, seconds, _ in self._jobs) - now)
+
+    def _read_devices(self) -> None:
+        found = self._sources.read()
+        self.watched.serials = found.serials or self.watched.serials
+        self.watched.checked(found.readable, found.wrong)
+        if found.trouble:
+            raise OSError(found.trouble)
+
+    def _look_at_use(self) -> None:
+        self.watched.used(use.jobs_use_node())
+
+    def _write(self, now: float) -> None:
+        document = {**self.watched.document(), "unread": self.unread}
+        content = json.dumps({**document, "at": None})
+        # The number of the last line alone is no news: a line that matters changes more.
+        if content == self._written and now < self._last["state"] + _STATE_SECONDS:
+            return
+        self._written, self._last["state"] = content, now
+        progress.write(Path(ROOT + HEALTH), {**document, "kernel_line": self.log.last if self.log else -1})
+        if self._history != self.watched.history:
+            self._history = list(self.watched.history)
+            progress.write(Path(ROOT + FAULT_HISTORY), {"faults": self._history})
+
+
+class Outbox(threading.Thread):
+    """Sends reports and lets the node go, beside the watching, which never waits for the network."""
+
+    def __init__(self, watched: Watched, region: str) -> None:
+        """Send nothing yet.
+
+        Args:
+            watched: What is known of the node.
+            region: Its region.
+        """
+        super().__init__(daemon=True)
+        self._watched, self._region = watched, region
+        self._gone = False
+
+    def run(self) -> None:
+        """Send what waits, again and again; after a failure less often."""
+        seconds: float = _URGENT_SECONDS
+        while True:
+            time.sleep(seconds)
+            seconds = _URGENT_SECONDS if self.turn() else min(seconds * 2, _MOST_SECONDS_BETWEEN_ATTEMPTS)
+
+    def turn(self) -> bool:
+        """Do what there is to do, and say whether all of it was done."""
+        sent = reports.send(self._region)
+        if not self._watched.may_go:
+            self._gone = False
+            return sent
+        self._gone = self._gone or grace.let_go(self._region, self._watched.node.instance_id)
+        # Auto Scaling may not have got round to its hook yet, which would cost minutes of the node.
+        return sent or not self._gone
+
+
+def main(arguments: list[str]) -> int:
+    """Watch the node until the service is stopped."""
+    argparse.ArgumentParser(
+        prog="cluster-node watch",
+        description="Watch this node, as its service does: kernel log, accelerators, Elastic Fabric Adapters and "
+        f"instance metadata. What is known now is in {HEALTH}.",
+    ).parse_args(arguments)
+    watchdog, outbox = make_watchdog()
+    outbox.start()
+    health_service.serve(Path(ROOT + HEALTH_SOCKET), watchdog.watched.document)
+    # systemd ends a service by this signal, and what is known is on disk.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    poll = select.poll()
+    if watchdog.log is not None:
+        poll.register(watchdog.log, select.POLLIN)
+    _tell_systemd("READY=1")
+    while True:
+        seconds = watchdog.turn(time.monotonic())
+        _tell_systemd("WATCHDOG=1")
+        poll.poll(seconds * 1000)
+        # A kernel that writes much is read in portions.
+        time.sleep(_PAUSE_SECONDS)
+
+
+def make_watchdog() -> tuple[Watchdog, Outbox]:
+    """Return the watchdog of this node, which knows what the last one knew, and what sends its reports."""
+    facts = expected_facts(instance_type())
+    node = Node(facts.cluster, facts.node_group, instance_id(), boot_id())
+    watched = Watched(node, report=reports.spool)
+    known = progress.read(Path(ROOT + HEALTH))
+    watched.restore(known, progress.read(Path(ROOT + FAULT_HISTORY)).get("faults", []))
+    same_boot = known.get("boot_id") == node.boot_id
+    watchdog = Watchdog(watched, readings.Readings(facts), Notices(Metadata()))
+    try:
+        watchdog.log = open_kernel_log(after=known["kernel_line"] if same_boot else -1, path=ROOT + KERNEL_LOG)
+    except OSError as error:
+        watchdog.unread["kernel log"] = str(error)
+    return watchdog, Outbox(watched, facts.region)
+
+
+def _tell_systemd(state: str) -> None:
+    """Tell systemd what it waits for: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+            notify.sendall(state.encode())
