@@ -11,11 +11,13 @@ from local_aws.capacity import CAPACITY
 from local_aws.faults import FAULTS
 from local_aws.services import (
     auto_scaling,
+    events,
     given_capacity,
     givens,
     invocations,
     keys,
     layers,
+    lifecycle_hooks,
     lustre_associations,
     lustre_files,
     lustre_tasks,
@@ -88,6 +90,8 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "network": givens.add_network,
     "layer": _layer,
     "key": keys.add_key,
+    "jobs": lifecycle_hooks.keep_busy,
+    "event": events.announce,
     "suspend-launching": suspensions.suspend_launching,
     "objects": _objects,
     "file-system": lustre_associations.directory,

@@ -28,7 +28,7 @@ from moto.ec2.responses import EC2Response
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.eks import urls as eks_urls
 from moto.eks.responses import EKSResponse
-from moto.events.models import EventsBackend
+from moto.events.models import EventsBackend, Rule
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
 from moto.iam.responses import IamResponse
@@ -65,6 +65,7 @@ from local_aws.services import (
     keys,
     launches,
     layers,
+    lifecycle_hooks,
     log_delivery,
     lustre,
     lustre_associations,
@@ -85,6 +86,7 @@ from local_aws.services import (
     simulations,
     spot_fleets,
     spot_instances,
+    standby,
     stops,
     suspensions,
     warm_pools,
@@ -131,6 +133,9 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
         auto_scaling.by_names_or_filters(AutoScalingResponse.describe_auto_scaling_groups),
         "takes names and filters together",
     ),
+    (AutoScalingResponse, standby.enter_standby, "puts strangers into Standby, and goes below the least size"),
+    (AutoScalingResponse, standby.exit_standby, "takes instances that are in service, and goes above the greatest"),
+    (AutoScalingResponse, lifecycle_hooks.complete_lifecycle_action, "missing"),
     (AutoScalingResponse, scaling_activities.describe_scaling_activities, "always empty"),
     (AutoScalingResponse, suspensions.suspend_processes, "fails on strangers"),
     (AutoScalingResponse, suspensions.resume_processes, "launches nothing then"),
@@ -201,6 +206,8 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     ),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
+    (EventsBackend, events.checked_events(EventsBackend.put_events), "takes events in the name of AWS"),
+    (Rule, events.with_functions(Rule.send_to_targets), "calls no functions"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (IamResponse, simulations.simulate_principal_policy, "missing"),
     (LambdaResponse, invocations.invoke, "needs Docker"),

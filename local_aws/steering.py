@@ -183,6 +183,26 @@ class Steering(ABC):
         request = {"service_code": service_code, "attributes": attributes, "usd": usd, "unit": unit}
         self._control("product-price", request)
 
+    def keep_busy(self, *instance_ids: str, busy: bool = True) -> None:
+        """Let jobs run on nodes: a lifecycle hook of a group that terminates one then holds it; or let them end.
+
+        Args:
+            instance_ids: The nodes.
+            busy: Whether jobs run. Default: True
+        """
+        self._control("jobs", {"instance_ids": instance_ids, "busy": busy})
+
+    def announce(self, source: str, detail_type: str, detail: Mapping[str, Any]) -> None:
+        """Let a service of AWS send an event, which PutEvents cannot; it is handled when this returns.
+
+        Args:
+            source: The service, such as "aws.ec2".
+            detail_type: Such as "EC2 Spot Instance Interruption Warning".
+            detail: The detail.
+        """
+        request = {"source": source, "detail_type": detail_type, "detail": detail}
+        self._control("event", {**self._place, **request})
+
     def suspend_launching(self, auto_scaling_group: str) -> None:
         """Let Auto Scaling suspend the process Launch of a group, as after a day of failed launches.
 

@@ -15,7 +15,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.core.utils import utcnow
 
 from local_aws.refusal import Refusal
-from local_aws.services import launches, warm_pools
+from local_aws.services import launches, lifecycle_hooks, warm_pools
 from local_aws.services.group_rules import check_group, check_sizes, group_named
 from local_aws.services.purchases import LaunchedInstance, Purchase, dispensable_first, purchases
 from local_aws.services.scaling_activities import remember
@@ -240,10 +240,8 @@ def reconcile(group: Any) -> None:
         spare = dispensable_first(group, members)
         spare = [state for state in spare if not state.protected_from_scale_in][:-missing]
         spare = warm_pools.take_back(group, spare)
-        if spare:
-            group.ec2_backend.terminate_instances([state.instance.id for state in spare])
+        lifecycle_hooks.terminate(group, spare)
         for state in spare:
-            group.instance_states.remove(state)
             cause = (
                 f"At {utcnow():%Y-%m-%dT%H:%M:%SZ} an instance was taken out of service in response to a difference "
                 f"between desired and actual capacity, shrinking the capacity to {group.desired_capacity}."

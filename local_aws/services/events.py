@@ -1,11 +1,18 @@
-"""What EventBridge's PutTargets refuses."""
+"""EventBridge: what PutTargets and PutEvents refuse, and rules that call functions."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+from moto.awslambda.models import lambda_backends
+from moto.core.utils import utcnow
+from moto.events.models import events_backends
+
+from local_aws import sessions
+from local_aws.policies import Call, is_allowed
 from local_aws.refusal import Refusal
+from local_aws.services import invocations
 
 
 def checked_targets(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,3 +33,91 @@ def checked_targets(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(backend, name, bus, targets)
 
     return put_targets
+
+
+def checked_events(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return PutEvents so that nobody sends an event in the name of AWS.
+
+    https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsRequestEntry.html
+    """
+
+    @wraps(original)
+    def put_events(backend: Any, events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [
+            {"ErrorCode": "NotAuthorizedForSourceException", "ErrorMessage": "Not authorized for the source."}
+            if str(event.get("Source")).startswith("aws.")
+            else original(backend, [event])[0]
+            for event in events
+        ]
+
+    return put_events
+
+
+def announce(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let a service of AWS send an event to the default bus."""
+    backend = events_backends[request["account"]][request["region"]]
+    event = {
+        "version": "0",
+        "id": "17793124-05d4-b198-2fde-7ededc63b103",
+        "detail-type": request["detail_type"],
+        "source": request["source"],
+        "account": request["account"],
+        "time": f"{utcnow():%Y-%m-%dT%H:%M:%SZ}",
+        "region": request["region"],
+        "resources": [],
+        "detail": request["detail"],
+    }
+    for rule in list(backend.describe_event_bus("default").rules.values()):
+        rule.send_to_targets(event)
+    return {}
+
+
+def with_functions(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what sends an event to the targets of a rule so that functions are called.
+
+    One whose policy does not let the rule call it gets no event: that goes to the target's dead-letter queue.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
+    """
+
+    @wraps(original)
+    def send_to_targets(rule: Any, original_event: Any, transform_input: bool = True) -> None:
+        if not rule.event_pattern.matches_event(original_event):
+            return
+        targets = rule.targets
+        functions = [target for target in targets if ":lambda:" in target["Arn"]]
+        rule.targets = [target for target in targets if target not in functions]
+        try:
+            original(rule, original_event, transform_input)
+        finally:
+            rule.targets = targets
+        for target in functions if rule.state == "ENABLED" else ():
+            _call(rule, target, {**original_event, "time": _text(original_event["time"])})
+
+    return send_to_targets
+
+
+def _text(time: Any) -> str:
+    """Return an event's time as EventBridge writes it; moto has seconds since 1970."""
+    return time if isinstance(time, str) else f"{utcnow():%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _call(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    arn = target["Arn"]
+    function = lambda_backends[rule.account_id][arn.split(":")[3]].get_function(arn)
+    asked = Call(
+        action="lambda:InvokeFunction",
+        resource=arn,
+        context={"AWS:SourceArn": rule.arn},
+        principal="events.amazonaws.com",
+    )
+    if not is_allowed(function.policy.statements, asked):
+        queue = target.get("DeadLetterConfig", {}).get("Arn")
+        if queue:
+            client = sessions.client("sqs", invocations.INVOCATIONS.environment["AWS_ENDPOINT_URL"], rule.region_name)
+            url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
+            client.send_message(QueueUrl=url, MessageBody=json.dumps(event))
+        return
+    if set(target) & {"InputPath", "InputTransformer"}:
+        raise NotImplementedError(f"cannot change the event for the target {target['Id']}")
+    given = json.loads(target["Input"]) if target.get("Input") else event
+    invocations.handle(function, rule.region_name, given)

@@ -6,7 +6,7 @@ from moto.autoscaling.models import TerminateInstanceActivity
 from moto.core.responses import ActionResult
 
 from local_aws.refusal import Refusal
-from local_aws.services import auto_scaling
+from local_aws.services import auto_scaling, lifecycle_hooks
 from local_aws.services.scaling_activities import remember
 
 # A group that may not do one of these leaves a stopped member alone.
@@ -71,7 +71,6 @@ def _member(backend: Any, instance_id: str, group_name: str | None) -> tuple[Any
 
 
 def _take_out(group: Any, state: Any, why: str) -> None:
-    group.instance_states.remove(state)
-    group.ec2_backend.terminate_instances([state.instance.id])
+    lifecycle_hooks.terminate(group, [state])
     cause = f"An instance was taken out of service in response to {why}."
     remember(group, f"Terminating EC2 instance: {state.instance.id}", cause, "Successful")

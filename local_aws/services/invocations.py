@@ -130,7 +130,7 @@ def invoke(response: Any) -> _Answer:
     if kind == "DryRun":
         return 204, {"status": "204"}, b""
     if kind == "Event":
-        _handle(function, response.region, event, alias)
+        handle(function, response.region, event, alias)
         return 202, {"status": "202"}, b""
     outcome = INVOCATIONS.run(function, response.region, event, alias=alias, waits=False)
     headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
@@ -142,7 +142,15 @@ def invoke(response: Any) -> _Answer:
     return 200, headers, json.dumps(outcome.result).encode()
 
 
-def _handle(function: Any, region: str, event: Any, alias: str) -> None:
+def handle(function: Any, region: str, event: Any, alias: str = "") -> None:
+    """Let a function handle an event, as often as its settings say where it fails; a failed one is kept.
+
+    Args:
+        function: The function.
+        region: Its region.
+        event: The event.
+        alias: The alias that it is called through. Default: - none.
+    """
     tries = 1 + event_invocations.retries(function, alias)
     for done in range(1, tries + 1):
         outcome = INVOCATIONS.run(function, region, event, alias=alias, waits=True)
