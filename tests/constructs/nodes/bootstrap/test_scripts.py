@@ -69,14 +69,14 @@ def test_the_steps_come_in_order(make_node: MakeNode) -> None:
     assert node.bootstrap().returncode == 0
     assert node.steps == [
         *["updates", "before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
-        *["commands", "environment", "watch", "agent", "neuron", "after: ccc.sh", "updates"],
+        *["commands", "environment", "agent", "neuron", "after: ccc.sh", "updates", "watch"],
     ]
 
 
 def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(make_node: MakeNode) -> None:
     node = make_node(vendor=AcceleratorVendor.OTHER, EFA="", MOUNT_SOURCE="", MOUNT_POINT="")
     assert node.bootstrap().returncode == 0
-    assert node.steps == ["updates", "limits", "kernel", "nvme", "commands", "environment", "watch", "updates"]
+    assert node.steps == ["updates", "limits", "kernel", "nvme", "commands", "environment", "updates", "watch"]
     assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
 
 

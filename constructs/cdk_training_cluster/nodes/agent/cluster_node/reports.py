@@ -77,7 +77,10 @@ def send(region: str) -> bool:
 
 def _count(path: Path, region: str) -> None:
     """Count a report of a fault that drains, in CloudWatch, where it does not matter if the point is lost."""
-    report = NodeReport.from_json(path.read_text(encoding="utf-8"))
+    try:
+        report = NodeReport.from_json(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return
     if report.kind is not ReportKind.FAULT or not any(fault.action.drains for fault in report.faults):
         return
     known = settings()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster_contract import node_files
 
-from . import accelerators, machine, telling
+from . import accelerators, machine, reports, telling
 from .affinity import check_affinity, read_affinity
 from .all_reduce import check_all_reduce, judge
 from .checking import Check
@@ -98,6 +98,9 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
     try:
         _write(node_files.AFFINITY, affinity)
         telling.record(facts, checks, instance, more)
+        if instance:
+            # The watchdog sends it.
+            reports.spool(telling.node_report(facts, checks, instance, serials))
     except OSError as error:
         sys.stderr.write(f"cluster-node verify: the result is not recorded, {error.filename}: {error.strerror}\n")
         return checks

@@ -132,7 +132,12 @@ class Outbox(threading.Thread):
         seconds: float = _URGENT_SECONDS
         while True:
             time.sleep(seconds)
-            seconds = _URGENT_SECONDS if self.turn() else min(seconds * 2, _MOST_SECONDS_BETWEEN_ATTEMPTS)
+            try:
+                done = self.turn()
+            except (OSError, ValueError, KeyError) as error:
+                sys.stderr.write(f"cluster-node watch: reports could not be sent and are kept: {error!r}\n")
+                done = False
+            seconds = _URGENT_SECONDS if done else min(seconds * 2, _MOST_SECONDS_BETWEEN_ATTEMPTS)
 
     def turn(self) -> bool:
         """Do what there is to do, and say whether all of it was done."""

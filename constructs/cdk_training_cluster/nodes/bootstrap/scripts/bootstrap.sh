@@ -64,12 +64,13 @@ if [[ -n $MOUNT_SOURCE ]]; then
 fi
 run commands bash commands.sh
 run environment bash environment.sh
-run watch bash watch.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
 if [[ -f prometheus.json ]]; then run collector bash collector.sh enable; fi
 run_user_scripts after "${SCRIPTS_AFTER[@]}"
 run updates bash updates.sh resume
+# It asks the GPUs, which scripts may divide.
+run watch bash watch.sh
 step=report
 report_state ready "" ""
 to_console "ready"
