@@ -18,6 +18,12 @@ from pathlib import Path
 from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
 
 FAULT_AT = 15
+HEARTBEAT = 1500
+"""The milliseconds after which the Lighthouse misses a silent node."""
+
+PATIENCE = 4
+"""The seconds after which the others go on without a silent node."""
+
 LOCAL = ("--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1")
 TABLE = "runs"
 
@@ -89,18 +95,7 @@ def restart(job: Job, case: Case, endpoint: str) -> Outcome:
 
 def elastic(job: Job, case: Case, endpoint: str) -> Outcome:
     """Let `cluster-run` go on with the nodes that are left, from the checkpoint; they meet in a table of DynamoDB."""
-    variables = {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "TRAINING_CLUSTER_CLUSTER": "bench",
-        "TRAINING_CLUSTER_NODE_GROUP": "workers",
-        "TRAINING_CLUSTER_REGION": "us-east-1",
-        "TRAINING_CLUSTER_RUNS_TABLE": TABLE,
-    }
-    cluster_run = [str(BIN / "cluster-run"), "--run", job.folder.name, "--nnodes", f"1:{case.nodes}"]
-    command = [*cluster_run, "torchrun", *LOCAL, str(TRAINING)]
+    command, variables = cluster_run(job, case.nodes, endpoint)
     for number in range(case.nodes):
         job.start(f"n{number}", command, **variables)
     return _with_newcomer(job, case, lambda: job.start("newcomer", command, **variables))
@@ -154,24 +149,32 @@ def reference(folder: Path, steps: int) -> dict[int, float]:
         job.stop()
 
 
-def _replicas(job: Job, case: Case) -> Callable[[str], None]:
-    port = free_port()
-    heartbeat, patience = 1500, 4
-    job.start(
-        "lighthouse",
-        [
-            str(BIN / "torchft_lighthouse"),
-            f"--bind=127.0.0.1:{port}",
-            "--min_replicas=1",
-            f"--heartbeat_timeout_ms={heartbeat}",
-            f"--join_timeout_ms={2000 * patience}",
-        ],
-    )
+def cluster_run(job: Job, nodes: int, endpoint: str) -> tuple[list[str], dict[str, str]]:
+    """Return a node's command under `cluster-run`, and its variables."""
     variables = {
-        "TORCHFT_LIGHTHOUSE": f"http://127.0.0.1:{port}",
-        "REPLICAS": str(case.nodes),
-        "PATIENCE": str(patience),
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "TRAINING_CLUSTER_CLUSTER": "bench",
+        "TRAINING_CLUSTER_NODE_GROUP": "workers",
+        "TRAINING_CLUSTER_REGION": "us-east-1",
+        "TRAINING_CLUSTER_RUNS_TABLE": TABLE,
     }
+    command = [str(BIN / "cluster-run"), "--run", job.folder.name, "--nnodes", f"1:{nodes}", "torchrun"]
+    return [*command, *LOCAL, str(TRAINING)], variables
+
+
+def lighthouse(job: Job, *, patience: int) -> dict[str, str]:
+    """Start torchft's Lighthouse beside the nodes; return what tells replicas where it is."""
+    port = free_port()
+    options = (f"--bind=127.0.0.1:{port}", "--min_replicas=1", f"--join_timeout_ms={2000 * patience}")
+    job.start("lighthouse", [str(BIN / "torchft_lighthouse"), *options, f"--heartbeat_timeout_ms={HEARTBEAT}"])
+    return {"TORCHFT_LIGHTHOUSE": f"http://127.0.0.1:{port}", "PATIENCE": str(patience)}
+
+
+def _replicas(job: Job, case: Case) -> Callable[[str], None]:
+    variables = {"REPLICAS": str(case.nodes), **lighthouse(job, patience=PATIENCE)}
     return lambda node: job.start(node, [sys.executable, str(TRAINING)], **variables)
 
 

@@ -90,6 +90,8 @@ class Run:
                 yield step
                 if not self._has_reported:
                     self._report(step, loss=None, samples=None)
+            if "_saver" in vars(self):
+                self._saver.finish()
         finally:
             self._reporter.finish(complete=self._done >= count)
         if self._done < count:

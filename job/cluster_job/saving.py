@@ -149,6 +149,10 @@ class Saver:
         self._storage.save(state, checkpoint, wait=ended, done=done)
         stall = self._clock() - started
 
+    def finish(self) -> None:
+        """Return when what is being written is durable: what writes it ends with the job."""
+        self._storage.wait()
+
     def _open(self) -> tuple[Checkpoint | None, str]:
         return self._folder.latest(), self._folder.new_attempt()
 

@@ -5,11 +5,13 @@ threads are not slowed down. https://docs.pytorch.org/docs/stable/distributed.ch
 """
 
 import contextlib
+import multiprocessing
 import shutil
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -127,6 +129,7 @@ class TorchStorage:
         kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
         with contextlib.ExitStack() as stack:
             if first:
+                _end_writer_on_errors()
                 stack.enter_context(_script_hidden())
             self._writing = dcp.async_save(
                 plain,
@@ -206,6 +209,22 @@ def _owner(optimizer: torch.optim.Optimizer, state: MutableMapping[str, Any]) ->
 def _bytes(leaf: object) -> int:
     local = leaf.to_local() if hasattr(leaf, "to_local") else leaf
     return local.numel() * local.element_size() if isinstance(local, torch.Tensor) else 0
+
+
+def _end_writer_on_errors() -> None:
+    """Let a process that fails end at once, so that its launcher starts it again.
+
+    Python waits at its end for the thread that waits for the process that writes, which in turn waits for those of
+    other ranks: for half an hour, if one of them is lost with its node.
+    """
+    before = sys.excepthook
+
+    def end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        before(kind, error, traceback)
+        for process in multiprocessing.active_children():  # as Python itself does, but later
+            process.terminate()
+
+    sys.excepthook = end
 
 
 @contextlib.contextmanager

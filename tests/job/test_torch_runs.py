@@ -1,0 +1,108 @@
+"""The scripts of the documentation, and drains of whole jobs and of replicas: `make test-torch`."""
+
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
+
+from moto.server import ThreadedMotoServer
+
+from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
+from benchmarks.recovery.scenarios import cluster_run, lighthouse
+from cluster_job.checkpoints import CheckpointFolder
+from cluster_job.exits import Exit
+from torchrun_job import make_table
+
+pytestmark = pytest.mark.torch
+
+PAGE = Path(__file__).parents[2] / "docs/resilience/checkpoints.md"
+PLAIN, REPLICAS = re.findall(r"```py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+SMALL = {"WIDTH": "64", "LAYERS": "1", "GLOBAL_BATCH": "6", "SAVE_EVERY": "1000000"}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    made = Job(tmp_path / "job", **SMALL)
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("script", [PLAIN, REPLICAS], ids=["plain", "replicas"])
+def test_the_scripts_of_the_documentation_train_to_their_end(job: Job, script: str) -> None:
+    (job.folder / "train.py").write_text(script)
+    ranks = 2 if script is PLAIN else 1
+    command = [str(BIN / "torchrun"), "--standalone", f"--nproc-per-node={ranks}", "train.py"]
+    job.start("n0", command, **lighthouse(job, patience=60))
+    assert job.nodes["n0"].wait(300) == 0, (job.folder / "n0.log").read_text()
+    (folder,) = (job.folder / "checkpoints").iterdir()
+    latest = CheckpointFolder(folder).latest()
+    assert latest is not None
+    assert (latest.step, latest.ended) == (20, True)
+
+
+def test_a_drained_replica_saves_and_leaves_and_a_hot_spare_takes_its_place(job: Job) -> None:
+    variables = {"REPLICAS": "2", "PATIENCE": "10", **lighthouse(job, patience=10)}
+    for node in ("n0", "n1", "n2"):
+        own = {"TRAINING_CLUSTER_DRAIN": str(job.folder / f"drain-{node}")}
+        job.start(node, [sys.executable, str(TRAINING)], **variables, **own)
+    job.wait(lambda event: event["event"] == "joined" and event["present"] == 3)
+    (job.folder / "drain-n0").mkdir()
+    (job.folder / "drain-n0" / "spot").touch()  # what the watchdog writes
+    assert job.nodes["n0"].wait(300) == Exit.AGAIN
+    left = job.events()[-1]["at"]
+    job.wait(lambda event: event["event"] == "step" and event["active"] == 2 and event["node"] != "n0", after=left)
+    latest = CheckpointFolder(job.folder / "checkpoints" / "bench").latest()
+    assert latest is not None, "the first replica wrote it before it left"
+    steps = [event["step"] for event in job.steps()]
+    assert sorted(set(steps)) == list(range(max(steps) + 1))
+
+
+def test_of_a_drained_node_all_save_it_leaves_and_the_others_go_on(job: Job, endpoint: str) -> None:
+    command, variables = cluster_run(job, 2, endpoint)
+    for node in ("n0", "n1"):
+        job.start(node, command, **variables)
+    job.wait_for_step(5, active=2)
+    job.nodes["n1"].send_signal(signal.SIGUSR1)
+    assert job.nodes["n1"].wait(300) == Exit.AGAIN
+    again = job.wait_for_step(0, active=1)
+    before = [event["step"] for event in job.steps() if event["active"] == 2]
+    assert again["step"] == before[-1] + 1, "no step is lost, and none done again"
+    assert "the run failed" not in (job.folder / "n0.log").read_text()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    make_table(address)
+    yield address
+    server.stop()
+
+
+def test_a_process_whose_peer_is_lost_in_the_first_checkpoint_ends_at_once(job: Job) -> None:
+    """Its own writer would wait half an hour for the other's, and Python for its writer."""
+    (job.folder / "train.py").write_text("""
+import os, signal
+import torch, torch.distributed as dist
+from torch.distributed.checkpoint import _async_process_executor as executor
+from cluster_job import Run
+
+dist.init_process_group("gloo")
+run = Run(global_batch=2, checkpoints="checkpoints")
+for step in run.steps(9):
+    if dist.get_rank() == 1:
+        executor._AsyncCheckpointProcess = lambda **_: os.kill(os.getpid(), signal.SIGKILL)
+    run.checkpoint({"x": torch.ones(1)})
+    dist.all_reduce(torch.ones(1))
+""")
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    for rank in "01":
+        job.start(f"n{rank}", [sys.executable, "train.py"], RANK=rank, **meeting)
+    assert job.nodes["n0"].wait(120) == 1
