@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster.nodes.agent.cluster_node import drain_files, grace, reports, watch
+from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
 from cdk_training_cluster.nodes.agent.cluster_node.metadata import Metadata
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.notices import Notice, Notices
@@ -154,6 +155,23 @@ def test_what_cannot_be_read_is_unknown_and_said(tmp_path: Path, monkeypatch: py
         assert watchdog.turn(0.0) <= 5
     assert (drain_files.names(), aws.calls) == (["spot"], [])
     assert json.loads((tmp_path / HEALTH[1:]).read_text())["unread"].keys() == {"metadata", "scheduled maintenance"}
+
+
+def test_a_full_disk_loses_a_report_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A file where folders should be made refuses as a full disk does.
+    (tmp_path / "var").write_text("")
+    monkeypatch.setattr(watch, "ROOT", str(tmp_path))
+    watchdog, _ = watch.make_watchdog()
+    found = sighting(OFF_THE_BUS)
+    assert found is not None
+    watchdog.watched.saw(found)
+    assert (drain_files.names(), aws.calls) == (["xid-79"], [])
+    assert "a report of fault is lost" in capsys.readouterr().err
+    monkeypatch.setattr(watchdog, "_jobs", [("nothing", lambda: 5, lambda: None)])
+    watchdog.turn(0.0)
+    assert watchdog.unread.keys() == {"kernel log", "disk"}
 
 
 _START = (

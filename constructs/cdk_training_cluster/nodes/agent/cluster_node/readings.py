@@ -20,8 +20,8 @@ from .node_facts import Facts
 from .rates import Rates, efa_errors
 
 _NVML_SECONDS = 60
-# nvidia-smi takes a second of a core.
-_NVIDIA_SMI_SECONDS = 300
+# The commands of nvidia-smi take some seconds of a core.
+_NVIDIA_SMI_SECONDS = 900
 # Jobs go on with it, and the node's next verification asks for the reset that ends it.
 # https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
 _WAITS_FOR_THE_JOB = "remap_pending"

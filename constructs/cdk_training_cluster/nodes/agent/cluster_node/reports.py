@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -31,7 +32,11 @@ def spool(report: NodeReport) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns():020d}-{report.kind.value}.json"
     new = folder / f".{name}"
-    new.write_text(report.to_json(), encoding="utf-8")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(report.to_json())
+        file.flush()
+        # What a GPU does next may end the node.
+        os.fsync(file.fileno())
     new.replace(folder / name)
     for path in waiting()[:-_MAX_WAITING]:
         _forget(path)

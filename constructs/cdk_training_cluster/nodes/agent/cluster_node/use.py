@@ -12,7 +12,12 @@ from .programs import ROOT
 # A CUDA program holds the device of NVIDIA's unified memory, which those that only read the GPUs' state do not.
 _HELD = re.compile(r"/dev/(?:nvidia-uvm|neuron\d+)")
 # What holds them without being a job.
-_NO_JOBS = frozenset({"nvidia-persiste", "nvidia-cuda-mps", "nv-hostengine", "nv-fabricmanage", "neuron-monitor"})
+_NO_JOBS = frozenset(
+    {
+        *("nvidia-persiste", "nvidia-cuda-mps", "nv-hostengine", "nv-fabricmanage", "dcgm-exporter"),
+        *("neuron-monitor", "neuron-top", "neuron-ls"),
+    }
+)
 # A step; `slurmstepd infinity` holds Slurm's control groups and is none.
 _STEP = "slurmstepd: ["
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
+from cluster_contract.health import NodeReport
 from cluster_contract.node_files import FAULT_HISTORY, HEALTH, HEALTH_SOCKET
 
 from . import grace, health_service, progress, readings, reports, use
@@ -87,7 +88,11 @@ class Watchdog:
             except (OSError, ValueError, KeyError) as error:
                 # What cannot be read is unknown: nothing of it begins or ends.
                 self.unread[name] = str(error)
-        self._write(now)
+        try:
+            self._write(now)
+            self.unread.pop("disk", None)
+        except OSError as error:
+            self.unread["disk"] = str(error)
         return max(0.0, min(self._last[name] + seconds() for name, seconds, _ in self._jobs) - now)
 
     def _read_devices(self) -> None:
@@ -178,7 +183,7 @@ def make_watchdog() -> tuple[Watchdog, Outbox]:
     """Return the watchdog of this node, which knows what the last one knew, and what sends its reports."""
     facts = expected_facts(instance_type())
     node = Node(facts.cluster, facts.node_group, instance_id(), boot_id())
-    watched = Watched(node, report=reports.spool)
+    watched = Watched(node, report=_spool)
     known = progress.read(Path(ROOT + HEALTH))
     watched.restore(known, progress.read(Path(ROOT + FAULT_HISTORY)).get("faults", []))
     same_boot = known.get("boot_id") == node.boot_id
@@ -188,6 +193,14 @@ def make_watchdog() -> tuple[Watchdog, Outbox]:
     except OSError as error:
         watchdog.unread["kernel log"] = str(error)
     return watchdog, Outbox(watched, facts.region)
+
+
+def _spool(report: NodeReport) -> None:
+    """Keep a report; where the disk is full, the drain file alone says what was seen."""
+    try:
+        reports.spool(report)
+    except OSError as error:
+        sys.stderr.write(f"cluster-node watch: a report of {report.kind.value} is lost: {error}\n")
 
 
 def _tell_systemd(state: str) -> None:
