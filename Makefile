@@ -140,6 +140,9 @@ schema: setup ## Regenerate the JSON Schema of a cluster file
 messages: setup ## Write docs/messages.md, every sentence that the library can show
 	@python scripts/list_messages.py
 
+month: setup ## Simulate a month of 1,024 GPUs with published failure rates
+	@PYTHONPATH=job python -m benchmarks.month
+
 bench: setup ## Measure synthesis, the sweep for idle nodes and hydration, each beside something plainer
 	@python -m benchmarks.bench $(ARGS)
 
