@@ -23,12 +23,13 @@ from cluster_job.environment import Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
 from cluster_job.heartbeat import beating
-from cluster_job.membership import POLICY_VARIABLES
+from cluster_job.membership import FIXED_SIZE, POLICY_VARIABLES
 from cluster_job.sending import send_heartbeat
 from cluster_job.supervision import Limits, supervise
 
 _ENDLESS = 1_000_000  # the rendezvous counts: torchrun's own limit knows no window
 _SHUTDOWN_SECONDS = 10
+_PORT = 29500
 _NVIDIA = Path("/dev/nvidia0")
 _VERIFY = ("cluster-node", "verify", "--at", "job-start")
 _RENDEZVOUS = ("--rdzv-backend", "--rdzv_backend", "--standalone")
@@ -47,11 +48,13 @@ class Machine:
         address: The node's address, as the others reach it.
         has_gpus: Whether there are NVIDIA GPUs to bind processes to.
         torch_options: The source of torchrun's options, which differ between versions of torch.
+        obstacle: Why torchrun cannot meet in a table: what its environment lacks. Default: - nothing.
     """
 
     address: str
     has_gpus: bool
     torch_options: str
+    obstacle: str = ""
 
 
 def main() -> None:
@@ -67,7 +70,7 @@ def _run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     environment = read_environment()
     command = torchrun_command(given, os.environ, environment, _machine())
-    variables = _variables(given, environment)
+    variables = _variables(given, environment, os.environ)
     if given.dry_run:
         added = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         sys.stdout.write(" ".join([*added, shlex.join(command)]) + "\n")
@@ -176,20 +179,21 @@ def _rendezvous(
     given: argparse.Namespace, variables: Mapping[str, str], environment: Environment, machine: Machine, nodes: int
 ) -> list[str]:
     table = environment.cluster.runs_table if environment.cluster is not None else None
-    if table is None:
-        if nodes == 1:
-            return ["--standalone", f"--max-restarts={given.restarts}"]
-        raise UsageError(
-            f"{nodes} nodes meet in the cluster's table of runs, and {environment.node} knows of none: set "
-            "TRAINING_CLUSTER_RUNS_TABLE and AWS_REGION, or give torchrun a --rdzv-backend of its own"
-        )
-    return [
-        "--rdzv-backend=cluster-table",
-        f"--rdzv-endpoint={table}",
-        f"--rdzv-id={given.run or environment.run}@{_attempt(variables)}",
-        f"--local-addr={machine.address}",
-        f"--max-restarts={_ENDLESS}",
-    ]
+    named = f"--rdzv-id={given.run or environment.run}@{_attempt(variables)}"
+    if table is not None and not machine.obstacle:
+        meet = ["--rdzv-backend=cluster-table", f"--rdzv-endpoint={table}", named, f"--local-addr={machine.address}"]
+        return [*meet, f"--max-restarts={_ENDLESS}"]
+    restarts = f"--max-restarts={given.restarts}"
+    if nodes == 1:
+        return ["--standalone", restarts]
+    obstacle = machine.obstacle or (f"{environment.node} knows no table of runs: set TRAINING_CLUSTER_RUNS_TABLE")
+    host = variables.get("SLURM_LAUNCH_NODE_IPADDR")
+    if host is None:
+        raise UsageError(f"{nodes} nodes have no place to meet: {obstacle}; or give torchrun a --rdzv-backend")
+    _say(f"the nodes meet on the job's first one, whose loss ends the job: {obstacle}")
+    is_host = int(variables.get("SLURM_NODEID") == "0")
+    meet = ["--rdzv-backend=c10d", named, f"--rdzv-endpoint={host}:{_PORT}", f"--rdzv-conf=is_host={is_host}"]
+    return [*meet, restarts]
 
 
 def _attempt(variables: Mapping[str, str]) -> str:
@@ -201,14 +205,16 @@ def _attempt(variables: Mapping[str, str]) -> str:
     return "-".join(parts)
 
 
-def _variables(given: argparse.Namespace, environment: Environment) -> dict[str, str]:
+def _variables(given: argparse.Namespace, environment: Environment, variables: Mapping[str, str]) -> dict[str, str]:
     policy = {
         name: f"{getattr(given, argument):g}"
         for (name, _), argument in zip(
             POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
         )
     }
-    return {"RUN_NAME": given.run or environment.run, "TRAINING_CLUSTER_NODE": environment.node, **policy}
+    # A Slurm job keeps the nodes that it was given; where nodes come and go by themselves, a run waits for others.
+    fixed = {FIXED_SIZE: "1"} if "SLURM_JOB_ID" in variables and ":" not in (given.nnodes or "") else {}
+    return {"RUN_NAME": given.run or environment.run, "TRAINING_CLUSTER_NODE": environment.node, **policy, **fixed}
 
 
 def _option(options: Sequence[str], names: Sequence[str]) -> str | None:
@@ -229,9 +235,19 @@ def _most(nodes: str) -> int:
 
 def _machine() -> Machine:
     spec = importlib.util.find_spec("torch")
-    source = Path(spec.origin).parent / "distributed" / "run.py" if spec is not None and spec.origin else None
-    options = source.read_text(encoding="utf-8") if source is not None and source.is_file() else ""
-    return Machine(address=_address(), has_gpus=_NVIDIA.exists(), torch_options=options)
+    torch = Path(spec.origin).parent / "distributed" if spec is not None and spec.origin else Path("/nonexistent")
+    obstacle = ""
+    if "torchrun.handlers" not in _text(torch / "elastic/rendezvous/registry.py"):
+        obstacle = "torch must be 2.5 or newer"
+    elif importlib.util.find_spec("boto3") is None:
+        obstacle = "pip install boto3 in the environment of torchrun"
+    return Machine(
+        address=_address(), has_gpus=_NVIDIA.exists(), torch_options=_text(torch / "run.py"), obstacle=obstacle
+    )
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def _address() -> str:

@@ -20,6 +20,9 @@ POLICY_VARIABLES = {
     "window_seconds": ("TRAINING_CLUSTER_RESTART_WINDOW", float),
     "first_failures": ("TRAINING_CLUSTER_FIRST_FAILURES", int),
 }
+FIXED_SIZE = "TRAINING_CLUSTER_FIXED_SIZE"
+"""The variable by which it says that the run needs all of its nodes, and that no others will come."""
+
 """How `cluster-run` tells the rendezvous, which runs inside of torchrun, its restart policy."""
 
 
@@ -60,6 +63,7 @@ class Members:
         table: The run's items.
         node: The node's name.
         policy: How often the run may fail.
+        fixed_size: Whether the run needs this node, and no other will come. Default: - the others go on without it.
         drained: Returns what drains the node.
         now: Returns the time, in seconds since 1970.
     """
@@ -70,12 +74,14 @@ class Members:
         *,
         node: str,
         policy: RestartPolicy,
+        fixed_size: bool = False,
         drained: Callable[[], DrainRequest | None] = drain_request,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._table = table
         self._node = node
         self._policy = policy
+        self._fixed_size = fixed_size
         self._drained = drained
         self._now = now
         self._attempt = ""
@@ -161,7 +167,10 @@ class Members:
                 self._end(failed=self._healthy)
         if drained is not None:
             until = "" if drained.deadline is None else f" by {_minute(drained.deadline)}"
-            raise Left(f"{self._node} is drained{until}: {drained.sentence}; the others go on", Exit.AGAIN)
+            rest = "the run needs it, and ends on all nodes" if self._fixed_size else "the others go on"
+            raise Left(
+                f"{self._node} is drained{until}: {drained.sentence}; {rest}", Exit.AGAIN, for_all=self._fixed_size
+            )
         decision = self._decide()
         if decision is Decision.END:
             raise self._over_budget()

@@ -26,7 +26,7 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, create_handler
 
 from cluster_job.environment import read_environment
-from cluster_job.membership import Left, Members, new_world, policy_of
+from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.table import RunTable, TableError, open_table
 
 NAME = "cluster-table"
@@ -220,7 +220,8 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     cluster = environment.cluster
     run, _, attempt = params.run_id.rpartition("@")
     table = open_table(params.endpoint, run or attempt, region=None if cluster is None else cluster.region)
-    members = Members(table, node=environment.node, policy=policy_of(os.environ))
+    fixed_size = bool(os.environ.get(FIXED_SIZE))
+    members = Members(table, node=environment.node, policy=policy_of(os.environ), fixed_size=fixed_size)
     try:
         attempt = _ask(lambda: members.open(attempt if run else ""))
     except Left as left:

@@ -72,6 +72,18 @@ def test_the_command_has_what_survives_a_lost_node(line: str, variables: dict[st
     assert command(line, variables) == f"torchrun {started}"
 
 
+def test_under_slurm_nodes_that_cannot_meet_in_the_table_meet_on_the_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    variables = SLURM | {"SLURM_LAUNCH_NODE_IPADDR": "10.0.0.1", "SLURM_NODEID": "0"}
+    meet = "--rdzv-backend=c10d --rdzv-id=train-42@42-0-0 --rdzv-endpoint=10.0.0.1:29500 --rdzv-conf=is_host=1"
+    assert command("torchrun train.py", variables) == f"torchrun --nnodes=4 {NEW} {meet} --max-restarts=5 train.py"
+    poor = launch.Machine(address="", has_gpus=False, torch_options="", obstacle="pip install boto3")
+    found = command("torchrun train.py", CLUSTER | variables | {"SLURM_NODEID": "1"}, poor)
+    assert "--rdzv-conf=is_host=0" in found
+    assert "whose loss ends the job: pip install boto3\n" in capsys.readouterr().err
+
+
 def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> None:
     assert command("torchrun train.py", {}, OLD_CPU_NODE) == "torchrun --standalone --max-restarts=5 train.py"
 
@@ -88,7 +100,7 @@ def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> 
         (
             "torchrun train.py",
             SLURM,
-            "4 nodes meet in the cluster's table of runs, and .* knows of none: set TRAINING_C",
+            "4 nodes have no place to meet: .* knows no table of runs: set TRAINING_CLUSTER_RUNS_T",
         ),
         ("--nnodes two torchrun train.py", CLUSTER, "--nnodes must be a number of nodes or MIN:MAX, got 'two'"),
     ],

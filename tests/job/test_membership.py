@@ -83,6 +83,15 @@ def test_newcomers_and_drains_cost_no_restart() -> None:
     run.nodes["b"].before_join()
 
 
+def test_a_drain_ends_a_run_that_needs_all_of_its_nodes() -> None:
+    run = Run()
+    table = run.table
+    drained = Members(table, node="a", policy=run.policy, fixed_size=True, drained=lambda: SPOT, now=lambda: run.time)
+    with pytest.raises(Left, match="EC2 takes it back; the run needs it, and ends on all nodes") as left:
+        drained.before_join()
+    assert left.value.for_all
+
+
 def test_a_closed_run_is_started_again_under_its_name_after_a_minute() -> None:
     run = Run()
     first, second = run.nodes.values()

@@ -74,6 +74,29 @@ def test_a_cluster_without_file_system_waits_for_nothing() -> None:
     assert "wait-for-dataset" not in job_scripts(_SLURM, workers, mount_point=None)["workers/torchrun.sbatch"]
 
 
+@pytest.mark.parametrize(
+    ("status", "drained", "requeued"), [(0, "", False), (0, "n1", False), (9, "", False), (75, "n1", True)]
+)
+def test_a_training_that_ends_on_a_drained_node_runs_again(
+    tmp_path: Path, *, status: int, drained: str, requeued: bool
+) -> None:
+    stubs = {"wait-for-dataset": "", "sleep": "", "srun": f'echo "$*" >{tmp_path}/step; exit {status}'}
+    stubs |= {"sinfo": f"echo {drained}", "scontrol": f'echo "$*" >{tmp_path}/asked'}
+    for name, does in stubs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    job = {"SLURM_JOB_NAME": "train", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "MIN_NODES": "1", **job}
+    command = ["bash", "-c", SCRIPTS["workers/torchrun.sbatch"], "", "train.py"]
+    ended = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert ended.returncode == status
+    asked = tmp_path / "asked"
+    assert (asked.read_text() if asked.exists() else "") == ("requeue 7\n" if requeued else "")
+    assert (tmp_path / "step").read_text() == (
+        "--wait=0 --no-kill cluster-run --nnodes 1:2 --drain-seconds 4m torchrun --nproc-per-node 8 train.py\n"
+    )
+
+
 def test_an_image_without_nccl_tests_is_named(tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text(SCRIPTS["workers/nccl-tests.sbatch"])

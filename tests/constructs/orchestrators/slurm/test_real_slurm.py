@@ -1,6 +1,7 @@
 """A real Slurm under the configuration that the construct emits: what its jobs go through when nodes fail."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -13,6 +14,7 @@ from cdk_training_cluster.orchestrators.slurm.allowed import CLUSTER_SETTINGS, N
 from cdk_training_cluster.orchestrators.slurm.configuration import slurm_configuration
 from cdk_training_cluster.orchestrators.slurm.job_scripts import job_scripts
 from cdk_training_cluster.orchestrators.slurm.settings import Preemption, SlurmNodes, SlurmQueue, SlurmSettings
+from examples import PROJECT
 from real_slurm import RealSlurm, real_slurm
 from slurm_files import SHORTER
 
@@ -79,6 +81,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSlurm]:
         with made.timed("6 nodes boot and are idle"):
             made.start()
         made.put_command("torchrun", _TORCHRUN)
+        shutil.copytree(PROJECT / "job/cluster_job", made.root / "srv/job/cluster_job")
+        made.put_command("cluster-run", 'PYTHONPATH=/srv/job exec /usr/bin/python3 -m cluster_job.launch "$@"')
         made.put_command("wait-for-dataset", 'echo "$*" >>/srv/waited')
         (made.root / "srv/checkpoints").mkdir()
         (made.root / "etc/profile.d/cdk-training-cluster.sh").write_text("export CHECKPOINT_DIR='/srv/checkpoints'\n")
@@ -153,7 +157,7 @@ def test_a_training_whose_node_is_lost_goes_on_at_once_on_others(slurm: RealSlur
     assert _said(slurm, job) == [f"start 0 of train-{job}", f"start 1 of train-{job}", *["goes on at 500"] * 2]
     assert (slurm.root / "srv/waited").read_text().splitlines()[-1] == "/fsx/data --timeout 4h"
     rendezvous = (slurm.root / f"srv/torchrun-{job}").read_text()
-    assert f"--rdzv-id {job}-1 --rdzv-endpoint 10.99.0.1:29500 --rdzv-conf is_host=1 train.py" in rendezvous
+    assert f"--rdzv-id=train-{job}@{job}-0-1 --rdzv-endpoint=10.99.0.1:29500 --rdzv-conf=is_host=1" in rendezvous
     slurm.boot(lost)
     slurm.mend(lost)
 
