@@ -10,7 +10,7 @@ from cluster_files import RIGHT, problems
 
 
 def test_every_setting_is_read_and_what_is_left_out_changes_no_node(tmp_path: Path) -> None:
-    health = "{act: true, max_repairs: 2, window_hours: 12, drain_minutes: 0, verify_minutes: 30}"
+    health = "{act: true, max_repairs: 2, window_hours: 12, drain_minutes: 0, verify_minutes: 30, grace_minutes: 2}"
     (tmp_path / "cluster.yaml").write_text(f"{RIGHT}health: {health}\n")
     (tmp_path / "plain.yaml").write_text(f"{RIGHT}health: {{}}\n")
     given, plain = (
@@ -25,7 +25,9 @@ def test_every_setting_is_read_and_what_is_left_out_changes_no_node(tmp_path: Pa
         window=Duration.hours(12),
         drain_timeout=Duration.minutes(0),
         verify_timeout=Duration.minutes(30),
+        grace=Duration.minutes(2),
     )
+    assert given.grace_seconds == wanted.grace_seconds == 120
     assert given.to_contract() == wanted.to_contract()
     assert plain.to_contract() == HealthPolicy().to_contract()
 

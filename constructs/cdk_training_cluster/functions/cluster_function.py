@@ -48,8 +48,9 @@ class ClusterFunction(Construct):
 
     The function runs on Python 3.14 on arm64 with Powertools from AWS's layer. Its role may write to its own
     log group and send to its own queue; the construct that makes the function adds what its code calls. An invocation
-    by event that fails is not repeated: the next tick does the work again. One that finds the function busy is tried
-    for a minute. What fails or waits longer goes to the queue, with the event and the error. So does each alias.
+    by event that fails is not repeated, unless `retries` says so: the next tick does the work again. One that finds
+    the function busy is tried for a minute. What fails or waits longer goes to the queue, with the event and the
+    error. So does each alias.
 
     Resources: `AWS::Lambda::Function`, `AWS::Lambda::EventInvokeConfig`, `AWS::Logs::LogGroup`,
     `AWS::IAM::Role` with one policy, `AWS::SQS::Queue` with one policy, and two `AWS::CloudWatch::Alarm`s.
@@ -80,6 +81,7 @@ class ClusterFunction(Construct):
         longest_id_bytes: int = 40,
         memory_size_mib: int = 256,
         max_event_age: Duration | None = None,
+        retries: int = 0,
         powertools_layer: lambda_.ILayerVersion | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
@@ -101,6 +103,7 @@ class ClusterFunction(Construct):
                 Default: - 40, a Spot Fleet request's.
             memory_size_mib: Its memory, in MiB. Default: - 256.
             max_event_age: How long an event that cannot run yet is kept. Default: - a minute.
+            retries: How often an event is tried again of which the function fails. Default: - never.
             powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
             encryption_key: The KMS key that encrypts log, environment and queue. Default: - keys that AWS owns.
 
@@ -162,7 +165,7 @@ class ClusterFunction(Construct):
             # Two runs beside each other could both act on what only one of them changed. Lambda refuses the
             # deployment where the account would have fewer than 100 left for its other functions.
             reserved_concurrent_executions=1,
-            retry_attempts=0,
+            retry_attempts=retries,
             max_event_age=max_event_age,
         )
         self._function_name, self._function_arn = self.function.function_name, self.function.function_arn

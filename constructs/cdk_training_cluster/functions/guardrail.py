@@ -86,6 +86,8 @@ class GuardrailSpec:
         operators_alias: The alias that operators invoke it through. Default: - none: they invoke the function itself.
         memory_size_mib: The function's memory, in MiB. Default: - 256.
         max_event_age: How long an event that cannot run yet is kept. Default: - a minute.
+        retries: How often an event is tried again of which the function fails. Default: - never: the next tick does
+            the work again.
     """
 
     package: str
@@ -101,6 +103,7 @@ class GuardrailSpec:
     operators_alias: str | None = None
     memory_size_mib: int = 256
     max_event_age: timedelta | None = None
+    retries: int = 0
 
 
 class GuardrailArguments(TypedDict):
@@ -216,6 +219,7 @@ class Guardrail(Construct):
             # Shorter than the time between two ticks, so that they do not overlap.
             timeout=to_duration(spec.timeout),
             max_event_age=None if spec.max_event_age is None else to_duration(spec.max_event_age),
+            retries=spec.retries,
             memory_size_mib=spec.memory_size_mib,
             powertools_layer=self._powertools_layer,
             encryption_key=self._encryption_key,

@@ -24,8 +24,6 @@ _REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
         AUTO_SCALING_GROUPS: (
             "autoscaling:EnterStandby",
             "autoscaling:ExitStandby",
-            "autoscaling:ResumeProcesses",
-            "autoscaling:SuspendProcesses",
             "autoscaling:TerminateInstanceInAutoScalingGroup",
         ),
         INSTANCES: ("ec2:RebootInstances",),

@@ -1,6 +1,7 @@
 """What the health function may do with broken nodes, and how long it waits."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from aws_cdk import Duration
@@ -17,6 +18,10 @@ WINDOW_HOURS = Whole(minimum=1, maximum=7 * 24)
 WINDOW = Minutes(minimum=60, maximum=WINDOW_HOURS.maximum * 60)
 DRAIN = Minutes(minimum=0, maximum=24 * 60)
 VERIFY = Minutes(minimum=5, maximum=2 * 60)
+# The power function reports nodes as too many that take more than 10 minutes to go, and has those of a Capacity Block
+# go 10 minutes before EC2 begins to terminate them.
+GRACE = Minutes(minimum=1, maximum=8)
+_GRACE = timedelta(minutes=5)
 
 
 @checked
@@ -33,6 +38,9 @@ class HealthPolicy:
             rebooted or replaced: at most 24 hours. Default: - 15 minutes.
         verify_timeout: How long a node may take from its reboot to the report that it passes its checks: 5 minutes
             to 2 hours. One that takes longer is replaced. Default: - 20 minutes.
+        grace: How long the job of a node that Auto Scaling terminates, for a stop, a replacement or a smaller size,
+            may take to save a checkpoint and end: 1 to 8 minutes. A node without a job goes at once.
+            Default: - 5 minutes.
 
     Raises:
         ValueError: A setting is wrong; every reason, a line each.
@@ -43,6 +51,12 @@ class HealthPolicy:
     window: Annotated[Duration, WINDOW] | None = None
     drain_timeout: Annotated[Duration, DRAIN] | None = None
     verify_timeout: Annotated[Duration, VERIFY] | None = None
+    grace: Annotated[Duration, GRACE] | None = None
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long the job of a node that is terminated may take, in seconds."""
+        return (self.grace or to_duration(_GRACE)).to_seconds()
 
     def to_contract(self) -> HealthPolicySettings:
         """Return the policy as the health function takes it."""

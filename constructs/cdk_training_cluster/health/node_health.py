@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from aws_cdk import Duration
+from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -19,18 +20,21 @@ from cdk_training_cluster.functions import Guardrail, GuardrailSpec, OwnedGroup,
 from cdk_training_cluster.health.health_permissions import REPAIRED_KINDS, HealthPermissions, let_nodes_report
 from cdk_training_cluster.health.health_policy import HealthPolicy
 from cdk_training_cluster.nodes import NodeFleet
+from cdk_training_cluster.nodes.bootstrap.node_bootstrap import let_nodes_complete_actions
 from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
-from cluster_contract.health import REPORT_DETAIL_TYPE, REPORT_SOURCE
+from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, REPORT_SOURCE
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
 from cluster_contract.owners import OwnedGroupSettings, OwnerKind
 from cluster_contract.state import StatePart
 
 # Lambda keeps an event that the function has no time for; a report that comes later than that is sent again.
 _MAX_REPORT_AGE = timedelta(hours=1)
+
+_YEAR_SECONDS = 365 * 24 * 3600
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html and
@@ -45,8 +49,8 @@ _WATCHES = (
         "function leaves them as they are",
         records="waiting = 1",
         remedy="Each record names a node, its fault, and why it is left: the function may only report, an operator "
-        "keeps the node, or the repairs of the window are spent. Let its job save a checkpoint, then reboot or "
-        "replace the node with the command in the record",
+        "keeps the node, its engine repairs it, or the repairs of the window are spent. Let its job save a "
+        "checkpoint, then reboot or replace the node with the command in the record",
     ),
     Watch(
         id="SpentBudget",
@@ -83,14 +87,21 @@ class NodeHealth(Guardrail):
     It repairs nodes of Auto Scaling groups, Spot Fleets and AWS PCS. EKS, HyperPod and AWS Batch repair nodes
     themselves; there it only reports.
 
+    A node that its Auto Scaling group terminates, whatever for, gets the policy's `grace`: a lifecycle hook waits
+    until the node says that no job runs on it. EC2 itself waits for no hook: an interrupted Spot Instance has two
+    minutes. Where the function acts, Auto Scaling still replaces nodes that are stopped or terminated in EC2, and
+    leaves those whose status checks fail to the function, which replaces them within its budget.
+
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms, two
-    `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, statements in the policies of the nodes' roles, and
-    where no `state` is given, what `ClusterState` makes.
+    `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, for each Auto Scaling group an
+    `AWS::AutoScaling::LifecycleHook`, statements in the policies of the nodes' roles, and where no `state` is given,
+    what `ClusterState` makes.
 
     Attributes:
         policy: What the function may do.
 
-    Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html and
+    Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html,
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html and
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
     """
 
@@ -102,6 +113,8 @@ class NodeHealth(Guardrail):
         every=timedelta(minutes=1),
         timeout=timedelta(seconds=50),
         max_event_age=_MAX_REPORT_AGE,
+        # No tick makes a report good that was lost. https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+        retries=2,
         silence=Silence(
             metric=HealthMetric.EVALUATIONS,
             trouble="the health function has not succeeded for 15 minutes, so broken nodes may fail jobs without a "
@@ -193,6 +206,9 @@ class NodeHealth(Guardrail):
         )
         for role in dict.fromkeys(fleet.role for fleet in fleets):
             let_nodes_report(role.grant_principal)
+        for fleet in fleets:
+            if isinstance(fleet.owner, autoscaling.CfnAutoScalingGroup):
+                self._set_up_group(fleet, fleet.owner)
         self.unrepaired_nodes_alarm: cloudwatch.Alarm = self._alarms["UnrepairedNodes"]
         self.spent_budget_alarm: cloudwatch.Alarm = self._alarms["SpentBudget"]
 
@@ -225,6 +241,27 @@ class NodeHealth(Guardrail):
             period: How much time a point covers. Default: - 5 minutes.
         """
         return self._metric(HealthMetric.FAULTY_NODES, statistic, period)
+
+    def _set_up_group(self, fleet: NodeFleet, group: autoscaling.CfnAutoScalingGroup) -> None:
+        """Have an Auto Scaling group wait for jobs, and leave nodes with failed checks to a function that acts.
+
+        Within the grace period of the health check a group replaces a node only if it does not run in EC2. To suspend
+        ReplaceUnhealthy would keep those, too. In Standby no node is checked.
+        https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-check-grace-period.html
+        """
+        group.health_check_grace_period = _YEAR_SECONDS if self.policy.act else 0
+        # In the fleet's scope, so that a group may be called as its users like.
+        autoscaling.CfnLifecycleHook(
+            fleet,
+            "DrainHook",
+            auto_scaling_group_name=group.ref,
+            lifecycle_hook_name=DRAIN_HOOK,
+            lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
+            # A node that says nothing goes when its time is up.
+            default_result="CONTINUE",
+            heartbeat_timeout=self.policy.grace_seconds,
+        )
+        let_nodes_complete_actions(fleet.role.grant_principal, self._cluster_name)
 
     def _make_rule(self, id: str, description: str, pattern: events.EventPattern) -> None:
         """Bring events to the function; one that cannot be brought for an hour goes to its queue of failed events."""

@@ -63,7 +63,7 @@ def make_auto_scaling_group(
         termination_policies=["NewestInstance"] if capacity.ends_newest_first else None,
     )
     # Health replacement is left on: a node whose checks fail has ended its gang's job already, and the job starts
-    # again from its checkpoint only when the gang is whole.
+    # again from its checkpoint only when the gang is whole. Where `NodeHealth` acts, it changes that.
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
     #
     # Without the policy, any deployment that touches the group would set its sizes anew and wake a stopped

@@ -5,7 +5,7 @@ from typing import Annotated
 from aws_cdk import Duration
 
 from cdk_training_cluster import HealthPolicy
-from cdk_training_cluster.health.health_policy import DRAIN, MAX_REPAIRS, VERIFY, WINDOW_HOURS
+from cdk_training_cluster.health.health_policy import DRAIN, GRACE, MAX_REPAIRS, VERIFY, WINDOW_HOURS
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
@@ -30,6 +30,10 @@ class HealthSettings(Settings):
     verify_minutes: Annotated[int, within(VERIFY)] = 20
     """How long a node may take from its reboot until it has passed its checks: 5 to 120. Then it is replaced."""
 
+    grace_minutes: Annotated[int, within(GRACE)] = 5
+    """How long the job of a node that Auto Scaling terminates may take to save a checkpoint and end: 1 to 8. A node
+    without a job goes at once."""
+
     def to_policy(self) -> HealthPolicy:
         """Return the policy as the constructs take it."""
         return HealthPolicy(
@@ -38,4 +42,5 @@ class HealthSettings(Settings):
             window=Duration.hours(self.window_hours),
             drain_timeout=Duration.minutes(self.drain_minutes),
             verify_timeout=Duration.minutes(self.verify_minutes),
+            grace=Duration.minutes(self.grace_minutes),
         )

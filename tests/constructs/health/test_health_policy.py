@@ -23,6 +23,7 @@ from cluster_contract.health_settings import HealthPolicySettings
             "drain_timeout must be from 0 minutes to 1 day, in whole seconds, got",
         ),
         ({"verify_timeout": 20}, "verify_timeout must be a Duration, such as Duration.minutes(60), got 20"),
+        ({"grace": Duration.minutes(9)}, "grace must be from 1 minute to 8 minutes, in whole seconds, got 9 minutes"),
         (
             {"verify_timeout": Duration.minutes(4)},
             "verify_timeout must be from 5 minutes to 2 hours, in whole seconds",

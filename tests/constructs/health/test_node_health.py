@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 from moto.events.models import EventPattern
@@ -14,7 +14,7 @@ from cdk_training_cluster import Capacity, HealthPolicy, HyperPodCluster, NodeGr
 from cluster_contract.tags import CLUSTER_TAG
 from fleet_scene import bought_each
 from policy_evaluator import Call, is_allowed, role_statements
-from synthesis import ZONE, new_stack, resources
+from synthesis import ZONE, new_stack, only, resources
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 _NODE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-0a1b2c3d4e5f67890"
@@ -108,6 +108,29 @@ def test_an_event_that_cannot_be_brought_for_an_hour_goes_to_the_queue() -> None
         assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 3600}
         assert "FailedEvents" in str(target["DeadLetterConfig"])
         assert "Input" not in target
+    config = only(_stack(), "AWS::Lambda::EventInvokeConfig")["Properties"]
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (2, 3600)
+
+
+def test_a_group_waits_for_the_jobs_of_nodes_that_it_terminates_and_a_spot_fleet_cannot() -> None:
+    stack = _stack(HealthPolicy(grace=Duration.minutes(2)))
+    (group,) = resources(stack, "AWS::AutoScaling::AutoScalingGroup")
+    hook = only(stack, "AWS::AutoScaling::LifecycleHook")["Properties"]
+    assert hook == {
+        "AutoScalingGroupName": {"Ref": group},
+        "LifecycleHookName": "drain",
+        "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+        "DefaultResult": "CONTINUE",
+        "HeartbeatTimeout": 120,
+    }
+    completes = Call(action="autoscaling:CompleteLifecycleAction", resource=_GROUP, context=_OURS)
+    assert is_allowed(_statements(_template(act=False), "Role"), completes)
+
+
+@pytest.mark.parametrize(("act", "seconds"), [(False, 0), (True, 365 * 24 * 3600)])
+def test_where_it_acts_auto_scaling_leaves_nodes_with_failed_checks_to_it(act: bool, seconds: int) -> None:
+    groups = [one for one in _template(act=act)["Resources"].values() if one["Type"].endswith("AutoScalingGroup")]
+    assert [one["Properties"]["HealthCheckGracePeriod"] for one in groups] == [seconds]
 
 
 def test_without_nodes_there_is_nothing_to_watch() -> None:

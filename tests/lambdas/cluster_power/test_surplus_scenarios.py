@@ -1,9 +1,12 @@
 """The power function where nodes live on that should not."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
+from cdk_training_cluster.health.health_policy import GRACE
+from cluster_power.windows import MARGIN
 from power_scene import Scene
 
 
@@ -53,6 +56,23 @@ def test_nodes_too_many_are_told_once_when_it_begins_and_once_when_it_ends(scene
     assert scene.sns.messages[1]["Message"] == (
         "Cluster base-pod\n\nThe number of nodes is right again: workers is stopped, by ana: weekend."
     )
+
+
+@pytest.mark.parametrize("command", ["stop", "replace"])
+def test_the_grace_of_jobs_on_nodes_that_go_is_no_problem(scene: Scene, command: str) -> None:
+    """`HealthPolicy` takes no longer grace, nor does EC2 begin earlier to terminate the nodes of a Capacity Block."""
+    assert timedelta(minutes=GRACE.maximum) < MARGIN
+    group = scene.add(hooked=True)
+    scene.minute(30)
+    if command == "stop":
+        scene.order("stop", by="ana", reason="weekend")
+    else:
+        group.others = ["Terminating:Wait"]
+    scene.minute(GRACE.maximum)
+    group.hooked = False
+    scene.minute(3)
+
+    assert scene.subjects() == []
 
 
 def test_a_node_that_goes_beside_its_replacement_is_not_told(scene: Scene) -> None:
