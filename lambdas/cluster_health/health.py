@@ -1,6 +1,7 @@
 """One run: take in what came, read, decide, act, report."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -75,7 +76,7 @@ class Health:
             raise
         except ValueError as error:
             self._logger.warning(f"an event was left alone: {error}")
-            return summarize(self._settings, [])
+            return summarize(self._settings, [], {})
         findings = self._look(incoming) if self._read_store() else []
         if incoming is Action.TICK:
             emit_metrics(
@@ -85,7 +86,16 @@ class Health:
                 failed_notifications=self._executor.failed_notifications,
             )
         self._failures.raise_all()
-        return summarize(self._settings, findings)
+        return summarize(self._settings, findings, self._repairs_left())
+
+    def _repairs_left(self) -> dict[str, int]:
+        """Return how many repairs the window leaves, by node group; one whose repairs are not known is left out."""
+        policy, left = self._settings.policy, dict[str, int]()
+        for name in self._settings.groups:
+            with suppress(ValueError):  # reading the node group has reported it
+                spent = self._store.group(name).repairs_since(self._now - policy.window)
+                left[name] = max(0, policy.max_repairs - spent)
+        return left
 
     def _read_store(self) -> bool:
         try:

@@ -1,6 +1,6 @@
 """What alarms and the log get to see of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cluster_common.metrics import CLUSTER_DIMENSION, emit_counts
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
@@ -46,11 +46,21 @@ def emit_metrics(
     )
 
 
-def summarize(settings: HealthFunctionSettings, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return what was found, as plain JSON."""
+def summarize(
+    settings: HealthFunctionSettings, findings: Sequence[Finding], repairs_left: Mapping[str, int]
+) -> dict[str, object]:
+    """Return what was found, as plain JSON.
+
+    Args:
+        settings: The function's settings.
+        findings: What was decided.
+        repairs_left: How many repairs the window leaves, by node group.
+    """
     return {
         "cluster": settings.cluster,
         "act": settings.policy.act,
+        "window_hours": settings.policy.window.total_seconds() / 3600,
+        "repairs_left": dict(repairs_left),
         "nodes": [
             {
                 "node_group": one.node_group,

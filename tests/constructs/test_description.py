@@ -86,7 +86,7 @@ def test_who_may_look_at_a_cluster_may_read_and_have_functions_look_again_and_no
     invoke, parameters, runs, logs, reads = statements
     functions = resources(stack, "AWS::Lambda::Function")
     # Through no alias the power function takes no commands.
-    assert [functions[each["Fn::GetAtt"][0]]["Type"] for each in invoke["Resource"]] == ["AWS::Lambda::Function"] * 2
+    assert [functions[each["Fn::GetAtt"][0]]["Type"] for each in invoke["Resource"]] == ["AWS::Lambda::Function"] * 3
     assert "/training-cluster/pod/hydration" in json.dumps(parameters["Resource"])
     assert (runs["Action"], runs["Resource"]["Fn::GetAtt"][0][:11]) == ("dynamodb:Query", "ClusterRuns")
     assert (logs["Action"], len(logs["Resource"])) == ("logs:FilterLogEvents", 3)

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from cdk_training_cluster.functions.guardrail import Guardrail
 
 # The functions that `status` asks; through no alias, so that they do no more than on their schedule.
-_ASKED = ("cluster_power", "cluster_idle", "cluster_spend")
+_ASKED = ("cluster_power", "cluster_health", "cluster_idle", "cluster_spend")
 
 # None of these can be limited to resources, or those are not known before they are there.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html and the lists beside it

@@ -10,6 +10,7 @@ from cdk_training_cluster_stacks.status.alarms import Alarms
 from cdk_training_cluster_stacks.status.checkpoints import Checkpoints
 from cdk_training_cluster_stacks.status.engine import Engine
 from cdk_training_cluster_stacks.status.groups import NodeGroups
+from cdk_training_cluster_stacks.status.health import BrokenNodes
 from cdk_training_cluster_stacks.status.hydration import Hydration
 from cdk_training_cluster_stacks.status.idle import IdleClock
 from cdk_training_cluster_stacks.status.nodes import Nodes
@@ -23,6 +24,7 @@ PARTS: Sequence[Part[Any]] = (
     NodeGroups(),
     Nodes(),
     Runs(),
+    BrokenNodes(),
     IdleClock(),
     Hydration(),
     Checkpoints(),
