@@ -188,6 +188,9 @@ def _rendezvous(
         return ["--standalone", restarts]
     obstacle = machine.obstacle or (f"{environment.node} knows no table of runs: set TRAINING_CLUSTER_RUNS_TABLE")
     host = variables.get("SLURM_LAUNCH_NODE_IPADDR")
+    if "PET_MASTER_ADDR" in variables:
+        _say(f"the nodes meet as Kubeflow Trainer says, on one whose loss ends the job: {obstacle}")
+        return []
     if host is None:
         raise UsageError(f"{nodes} nodes have no place to meet: {obstacle}; or give torchrun a --rdzv-backend")
     _say(f"the nodes meet on the job's first one, whose loss ends the job: {obstacle}")
@@ -199,7 +202,7 @@ def _rendezvous(
 def _attempt(variables: Mapping[str, str]) -> str:
     """Return the name of this start of the run, the same on all nodes; empty where the table counts them."""
     if not variables.get("SLURM_JOB_ID"):
-        return ""
+        return variables.get("TRAINING_CLUSTER_ATTEMPT", "")
     # https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES
     parts = (variables.get(name) or "0" for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"))
     return "-".join(parts)
@@ -212,8 +215,9 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
             POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
         )
     }
-    # A Slurm job keeps the nodes that it was given; where nodes come and go by themselves, a run waits for others.
-    fixed = {FIXED_SIZE: "1"} if "SLURM_JOB_ID" in variables and ":" not in (given.nnodes or "") else {}
+    # A Slurm job keeps the nodes that it was given, and a JobSet starts all of its pods again; elsewhere others come.
+    keeps = "SLURM_JOB_ID" in variables or "PET_NNODES" in variables
+    fixed = {FIXED_SIZE: "1"} if keeps and ":" not in (given.nnodes or "") else {}
     return {"RUN_NAME": given.run or environment.run, "TRAINING_CLUSTER_NODE": environment.node, **policy, **fixed}
 
 

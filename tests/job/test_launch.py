@@ -43,9 +43,10 @@ def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_
         # EKS: what Kubeflow Trainer says of the nodes.
         (
             "--run llama torchrun train.py",
-            CLUSTER | {"PET_NNODES": "2", "JOB_COMPLETION_INDEX": "1"},
-            f"--nnodes=2 {NEW} {MEET.format('llama@')} train.py",
+            CLUSTER | {"PET_NNODES": "2", "JOB_COMPLETION_INDEX": "1", "TRAINING_CLUSTER_ATTEMPT": "uid-0"},
+            f"--nnodes=2 {NEW} {MEET.format('llama@uid-0')} train.py",
         ),
+        ("torchrun train.py", {"PET_NNODES": "2", "PET_MASTER_ADDR": "node-0-0"}, f"--nnodes=2 {NEW} train.py"),
         # Plain nodes: the user says how many.
         (
             "--nnodes 3:4 --run llama torchrun train.py",

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cdk_training_cluster.nodes.bootstrap.environment import DEFAULT_ENVIRONMENT
-from cdk_training_cluster_stacks.manifests import kueue
+from cdk_training_cluster_stacks.manifests import cluster_run, kueue
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
 from cdk_training_cluster_stacks.manifests.storage import CLAIM
@@ -64,6 +64,9 @@ def runtimes(wanted: Wanted) -> Sequence[Object]:
 
 def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
     volcano = wanted.settings.queues == "volcano"
+    pod, container = dict(_pod(wanted, nodes)), _container(wanted, nodes, nodes.whole_node)
+    if cluster_run.runs_on_nodes(wanted):
+        cluster_run.add_to(pod, container)
     node = {
         "name": "node",
         "template": {
@@ -73,9 +76,9 @@ def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
                 "backoffLimit": 0,
                 "template": {
                     "spec": {
-                        **_pod(wanted, nodes),
+                        **pod,
                         **({"schedulerName": "volcano"} if volcano else {}),
-                        "containers": [_container(wanted, nodes, nodes.whole_node)],
+                        "containers": [container],
                     }
                 },
             },
@@ -195,9 +198,8 @@ def program_of(wanted: Wanted) -> PurePosixPath:
 
 def _training(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
     own = team.nodes[nodes.name] or wanted.usable(team)[nodes.name]
-    return _train_job(
-        wanted, team, nodes, "fsdp", {"numNodes": own, "command": ["torchrun", str(program_of(wanted))]}
-    )
+    command = cluster_run.command(wanted, str(program_of(wanted)))
+    return _train_job(wanted, team, nodes, "fsdp", {"numNodes": own, "command": command})
 
 
 def _nccl_test(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:

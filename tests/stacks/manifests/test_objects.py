@@ -29,6 +29,11 @@ from kubernetes_folder import (
 
 _ACCELERATED = [info for info in all_instance_types() if info.has_nvidia_gpus or info.has_neuron_devices]
 _DEVICES = ("nvidia.com/", "aws.amazon.com/", "vpc.amazonaws.com/")
+_OF_THE_NODE = (
+    "/etc/cdk-training-cluster",
+    "/run/cdk-training-cluster",
+    "/opt/cdk-training-cluster/scripts/job",
+)
 
 every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) for name, each in FOLDERS.items()])
 
@@ -68,6 +73,24 @@ def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluste
         nodes = next(each for each in cluster.groups if each.name == name)
         assert {each["key"]: each["value"] for each in spec["tolerations"]} == nodes.taints
         assert spec["nodeSelector"] == {"cdk-training-cluster/node-group": name}
+
+
+@every_folder
+def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: Wanted) -> None:
+    has_it = not cluster.hyperpod and not cluster.settings.karpenter
+    for runtime in objects(cluster, "TrainingRuntime"):
+        (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+        spec = node["template"]["spec"]["template"]["spec"]
+        folders = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
+        assert folders == ({*_OF_THE_NODE} if has_it else set())
+        mounts = {each["mountPath"] for each in spec["containers"][0]["volumeMounts"] if each.get("readOnly")}
+        assert folders <= mounts
+        names = {each["name"] for each in spec["containers"][0]["env"]}
+        assert ({"RUN_NAME", "TRAINING_CLUSTER_ATTEMPT", "PYTHONPATH"} <= names) is has_it
+    commands = [each["spec"]["trainer"]["command"] for each in objects(cluster, "TrainJob")]
+    started = [command[:-1] for command in commands if command[-1].endswith("train.py")]
+    wanted_ = [*(["python3", "-m", "cluster_job.launch"] if has_it else []), "torchrun"]
+    assert started == [wanted_] * len(started)
 
 
 def test_partitions_run_neither_gangs_nor_efa_jobs() -> None:

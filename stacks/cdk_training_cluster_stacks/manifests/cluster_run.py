@@ -1,0 +1,61 @@
+"""What pods need for `cluster-run`: the node's files, the run's name, and a name for each start of it."""
+
+from collections.abc import Sequence
+
+from cdk_training_cluster_stacks.manifests.objects import Object
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+from cluster_contract import node_files
+
+_PACKAGE = "/opt/cdk-training-cluster/scripts/job"
+
+# Kubernetes neither makes nor looks for what may come and go: /run is empty after a reboot.
+_FOLDERS = {
+    "cluster-settings": (node_files.JOB.rpartition("/")[0], "Directory"),
+    "cluster-package": (_PACKAGE, "Directory"),
+    "cluster-drain": (node_files.RUN, "DirectoryOrCreate"),
+}
+
+# JobSet labels its pods: https://jobset.sigs.k8s.io/docs/concepts/#jobset-labels
+_LABELS = {
+    "RUN_NAME": "metadata.labels['jobset.sigs.k8s.io/jobset-name']",
+    "JOBSET_UID": "metadata.labels['jobset.sigs.k8s.io/jobset-uid']",
+    "JOBSET_RESTART_ATTEMPT": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']",
+    "TRAINING_CLUSTER_NODE": "spec.nodeName",
+}
+
+
+def runs_on_nodes(wanted: Wanted) -> bool:
+    """Say whether the nodes have the package: those that Karpenter or HyperPod launch are not set up with it.
+
+    Args:
+        wanted: The cluster.
+    """
+    return not wanted.hyperpod and not wanted.settings.karpenter
+
+
+def command(wanted: Wanted, program: str) -> Sequence[str]:
+    """Return the command that trains.
+
+    Args:
+        wanted: The cluster.
+        program: The program of the user.
+    """
+    start = ["python3", "-m", "cluster_job.launch"] if runs_on_nodes(wanted) else []
+    return [*start, "torchrun", program]
+
+
+def add_to(pod: Object, container: Object) -> None:
+    """Let a pod and its container see the node's files, and tell them of the run.
+
+    Args:
+        pod: The pod's specification.
+        container: Its container.
+    """
+    for name, (path, kind) in _FOLDERS.items():
+        pod["volumes"].append({"name": name, "hostPath": {"path": path, "type": kind}})
+        container["volumeMounts"].append({"name": name, "mountPath": path, "readOnly": True})
+    container["env"] += [
+        {"name": "PYTHONPATH", "value": _PACKAGE},
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in _LABELS.items()),
+        {"name": "TRAINING_CLUSTER_ATTEMPT", "value": "$(JOBSET_UID)-$(JOBSET_RESTART_ATTEMPT)"},
+    ]
