@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from typing import SupportsFloat
 
 from cluster_job.causes import RankFacts, likely_cause
 from cluster_job.environment import Environment
@@ -110,7 +111,9 @@ class Reporter:
         """Say that the process is at work though it does no step, such as in a long evaluation."""
         self._alive = self._node.now()
 
-    def done(self, step: int, *, loss: object, samples: int, share: int, place: Place | None = None) -> None:
+    def done(
+        self, step: int, *, loss: SupportsFloat | None, samples: int, share: int, place: Place | None = None
+    ) -> None:
         """Count a finished step.
 
         Args:
@@ -128,7 +131,7 @@ class Reporter:
         value = None
         if self._wants_loss and loss is not None:
             self._wants_loss = False
-            value = float(loss)  # type: ignore[arg-type] # a number, or a tensor of one
+            value = float(loss)
         with self._lock:
             self._alive = self._node.now()
             self._ledger.step_done(self._alive, step, seconds)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.drain import drain_request
@@ -141,7 +141,7 @@ class Run:
         """Say that the job is at work though it does no step, such as in an evaluation of more than five minutes."""
         self._reporter.alive()
 
-    def report(self, *, loss: float, samples: int) -> None:
+    def report(self, *, loss: SupportsFloat, samples: int) -> None:
         """Report a finished step; once a minute rank 0 sends the metrics of the run.
 
         Args:
@@ -151,7 +151,7 @@ class Run:
         self._has_reported = True
         self._report(self._step - 1, loss=loss, samples=samples)
 
-    def _report(self, step: int, *, loss: float | None, samples: int | None) -> None:
+    def _report(self, step: int, *, loss: SupportsFloat | None, samples: int | None) -> None:
         share = self._shared if self._shared is not None else len(self.share(step))
         place = self._replicas.place if self._replicas else None
         self._reporter.done(step, loss=loss, samples=share if samples is None else samples, share=share, place=place)

@@ -21,7 +21,7 @@ _SPREADS = 6.0
 _SIGMAS_OF_MAD = 1.4826  # the standard deviation of a normal distribution by its median absolute deviation
 _FEWEST_RANKS = 4  # of fewer, a median says little
 _LEAST_COVERAGE = 0.9
-_KEPT_WINDOWS = 60
+_KEPT_WINDOWS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
