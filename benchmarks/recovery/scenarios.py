@@ -16,10 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
+from cluster_job.checkpoints import CheckpointFolder
 
-FAULT_AT = 15
+FAULT_AT = 10
+SAVE_EVERY = 10
 HEARTBEAT = 1500
 """The milliseconds after which the Lighthouse misses a silent node."""
+
+UNDER_WAY = 1.0
+"""The seconds in which a step that the lost node had done its part of may still be finished by the others."""
 
 PATIENCE = 4
 """The seconds after which the others go on without a silent node."""
@@ -179,11 +184,20 @@ def _replicas(job: Job, case: Case) -> Callable[[str], None]:
 
 
 def _fault(job: Job, case: Case) -> tuple[float, int]:
-    """Lose a node when all have trained for a while; return when, and the last step before it."""
-    first = job.wait_for_step(0, active=case.nodes)["step"]
-    job.wait_for_step(max(first + 5, FAULT_AT), active=case.nodes)
+    """Lose a node in the middle between two checkpoints; return when, and the last step before it."""
+    first = job.wait_for_step(FAULT_AT, active=case.nodes)
+    if case.method in {"restart", "elastic"}:
+        first = job.wait(lambda event: event["event"] == "step" and _is_saved(job), after=first["at"])
+    job.wait(
+        lambda event: event["event"] == "step" and event["step"] % SAVE_EVERY == SAVE_EVERY // 2, after=first["at"]
+    )
     at = job.signal(case.victim, case.signal)
-    return at, max(event["step"] for event in job.steps() if event["at"] <= at)
+    time.sleep(UNDER_WAY)
+    return at, max(event["step"] for event in job.steps() if event["at"] <= at + UNDER_WAY)
+
+
+def _is_saved(job: Job) -> bool:
+    return CheckpointFolder(job.folder / "checkpoints" / "bench").latest() is not None
 
 
 def _with_newcomer(job: Job, case: Case, start: Callable[[], None]) -> Outcome:

@@ -88,7 +88,7 @@ class Run:
                 self._shared, self._has_reported = None, False
                 self._reporter.begin(step)
                 yield step
-                if not self._has_reported:
+                if not self._has_reported and self._done > step:  # replicas may do it again
                     self._report(step, loss=None, samples=None)
             if "_saver" in vars(self):
                 self._saver.finish()
