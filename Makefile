@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-random lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-histories test-random lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -103,6 +103,9 @@ bench-recovery: setup build/recovery/.installed ## Measure what a lost node and 
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
+
+test-histories: setup ## Draw 100,000 histories of broken nodes, failing calls and operators, which takes hours
+	@HEALTH_HISTORIES=$${HEALTH_HISTORIES:-100000} pytest -q -n auto tests/lambdas/cluster_health/test_histories.py
 
 test-random: setup ## Look for new examples that break a property
 	@pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random

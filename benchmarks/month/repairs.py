@@ -135,15 +135,14 @@ class RepairShop:
             self._apply(finding)
 
     def _view(self) -> GroupView:
-        standby = sum(self._states[node] != "InService" for node in self._records)
+        standby = frozenset(node for node in self._records if self._states[node] != "InService")
         group = OwnedGroup(
             name="workers-group",
             node_group=_GROUP,
-            desired=self.nodes - standby,
+            desired=self.nodes - len(standby),
             minimum=0,
             maximum=self.nodes,
-            in_service=len(self._states) - standby,
-            standby=standby,
+            in_service=len(self._states) - len(standby),
             nodes={node: Node(state=self._states[node]) for node in self._records},
         )
         return GroupView(

@@ -15,10 +15,11 @@ COUNT_TAG = "cdk-training-cluster:count"
 settings later."""
 
 KEEP_TAG = "cdk-training-cluster:keep"
-"""On an instance or its owner: it is not stopped for being idle."""
+"""On an instance or its owner: it is not stopped for being idle. On an instance: it is not rebooted or replaced for
+its health either."""
 
 KEEP_UNTIL_TAG = "cdk-training-cluster:keep-until"
-"""On an instance or its owner: it is not stopped for being idle before this time."""
+"""On an instance or its owner: the same until this time."""
 
 IDLE_NOTE_TAG = "cdk-training-cluster:idle-note"
 """On idle nodes or their owner: since when they are idle and when they are stopped. No decision rests on it."""

@@ -10,7 +10,7 @@ from cluster_contract.faults import FaultAction
 from cluster_contract.health_settings import SERIALS_REMEMBERED
 from cluster_health.commands import by_hand, keep_it, put_back
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome
-from cluster_health.records import End, NodeRecord, Notice, Repair, Step, strongest
+from cluster_health.records import End, NodeRecord, Notice, PastRepair, Repair, Step, strongest
 
 _ASK_AGAIN = timedelta(minutes=1)
 """How long after an owner was asked for a step it is asked again, where its answer is not known."""
@@ -20,6 +20,8 @@ _SHOWS_WITHIN = timedelta(minutes=5)
 
 _PLACE_WITHIN = timedelta(minutes=10)
 """For how long the power function is waited for, which gives the place of a node in Standby back."""
+
+_WOULD_SHRINK = "its node group has a size that an operator set, and would get smaller without it"
 
 # A node in another lifecycle state is about to be there, or about to go.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
@@ -82,7 +84,7 @@ def decide(view: GroupView, context: Context) -> list[Finding]:
         finding = _judge(instance_id, node, view, context, under_repair)
         if finding is not None:
             findings.append(finding)
-            under_repair = instance_id if finding.outcome in _STEPS.values() else under_repair
+            under_repair = instance_id if finding.record is not None else under_repair
     return findings
 
 
@@ -100,12 +102,36 @@ def _judge(
     if view.group is not None and (owned is None or owned.state.startswith(_GOING)):
         return None
     need = find_need(instance_id, node, view, context)
+    held = view.record.held(instance_id) if owned is not None and owned.in_standby else None
+    if held is not None and context.policy.act and not under_repair:
+        finding = _resume(held, need, view, context)
+        if finding is not None:
+            return finding
     if need is None:
         if not node.faults:
             return None
         said = "; ".join(map(str, node.faults))
         return _finding(view, instance_id, Outcome.OBSERVED, f"reports what needs no repair: {said}", key=said)
     broken = _Broken(instance_id=instance_id, node=node, need=need)
+    return _begin(broken, view, context, under_repair)
+
+
+def _resume(held: PastRepair, need: _Need | None, view: GroupView, context: Context) -> Finding | None:
+    """Let a node go on that an earlier repair left out of service. None: it stays there, or is repaired anew."""
+    wanted, one = view.wanted, held.instance_id
+    if wanted is not None and wanted.stopped:
+        outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group is stopped"
+    elif wanted is not None and need is None and view.kept.get(one) == "":
+        outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"
+    else:
+        return None
+    record = view.record.resume(held, step, text, context.now)
+    return _finding(view, one, outcome, text, key=time_text(context.now)).with_record(record)
+
+
+def _begin(broken: _Broken, view: GroupView, context: Context, under_repair: str) -> Finding:
+    """Let a repair begin, or say why none does."""
+    instance_id, need = broken.instance_id, broken.need
     obstacle = next(_obstacles(broken, view, context, under_repair), None)
     if obstacle is not None:
         outcome, why = obstacle
@@ -121,7 +147,7 @@ def _judge(
         began=context.now,
         since=context.now,
         asked=context.now,
-        boot_id=node.boot_id,
+        boot_id=broken.node.boot_id,
     )
     then = {
         (Step.REPLACE, FaultAction.REPLACE): "It is terminated, and its group keeps its size",
@@ -207,12 +233,14 @@ def _obstacles(
 
 
 def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator[tuple[Outcome, str]]:
-    kept = view.kept[broken.instance_id]
+    kept, wanted, instance_id = view.kept[broken.instance_id], view.wanted, broken.instance_id
     if kept and (owned.in_standby or broken.need.is_silent or not view.traits.reboots):
         yield Outcome.KEPT, f"it {kept}"
-    is_ours = any(one.instance_id == broken.instance_id and one.end is End.HELD for one in view.record.past)
-    if owned.in_standby and not is_ours:
+    if owned.in_standby and view.record.held(instance_id) is None:
         yield Outcome.KEPT, "it was put into Standby by another than this function"
+    keeps_place = wanted is not None and instance_id in wanted.standby
+    if owned.in_standby and broken.need.action is FaultAction.REPLACE and not keeps_place:
+        yield Outcome.KEPT, _WOULD_SHRINK
 
 
 def _is_soon(notice: Notice, context: Context) -> bool:
@@ -334,7 +362,7 @@ class _Progress:
                 return self._wait(Outcome.WAIT, "is terminated when the power function knows that it is in Standby")
             return self._end(
                 End.HELD,
-                "stays out of service: its node group has a size that an operator set, which would get smaller",
+                f"stays out of service: {_WOULD_SHRINK}",
             )
         return self._ask(step, text)
 
@@ -344,7 +372,7 @@ class _Progress:
         owned = group.nodes.get(self._repair.instance_id) if group is not None else None
         if group is None or wanted is None or owned is None:
             return False
-        return not owned.in_standby or wanted.standby >= group.standby
+        return not owned.in_standby or self._repair.instance_id in wanted.standby
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""

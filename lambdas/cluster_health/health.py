@@ -222,7 +222,7 @@ class Health:
             for one, node in view.nodes.items()
             if find_need(one, node, view, context) is not None
         }
-        broken |= {view.record.repair.instance_id for view in views if view.record.repair is not None}
+        broken |= {one for view in views for one in view.record.unfinished}
         if not broken:
             return [finding for view in views for finding in decide(view, context)]
         wanted, kept = self._reader.read_wanted(groups), self._reader.read_kept(broken)
@@ -248,7 +248,10 @@ class Health:
             traits=OWNER_KINDS[self._settings.groups[name].owner_kind],
             group=group,
             record=record,
-            nodes={one: node for one, node in self._store.nodes.items() if node.node_group == name},
+            nodes={
+                **{one: NodeRecord(node_group=name) for one in record.unfinished},
+                **{one: node for one, node in self._store.nodes.items() if node.node_group == name},
+            },
         )
 
     def _forget_gone(self, groups: Mapping[str, OwnedGroup]) -> None:

@@ -118,12 +118,12 @@ class Wanted:
     Attributes:
         size: How many nodes it has given the group.
         stopped: Whether no node is to run. Default: - where that size is zero.
-        standby: How many nodes in Standby it knows of, whose places it gives back when they are gone.
+        standby: The nodes in Standby whose places it gives back when they are gone.
     """
 
     size: int
     stopped: bool = False
-    standby: int = 0
+    standby: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Take the size 0 for a stop."""

@@ -165,5 +165,5 @@ def _wanted(item: StateItem, owner: str) -> Wanted | None:
     if not isinstance(size, int) or values.get("state") not in list(PowerState):
         return Wanted(size=0) if stopped else None
     desired = record.get("desired") if isinstance(record, Mapping) else None
-    standby = desired.get("standby", 0) if isinstance(desired, Mapping) else 0
-    return Wanted(size=size, stopped=stopped, standby=standby)
+    standby = desired.get("standby", ()) if isinstance(desired, Mapping) else ()
+    return Wanted(size=size, stopped=stopped, standby=frozenset(standby))

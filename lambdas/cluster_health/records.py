@@ -256,7 +256,7 @@ class GroupRecord(Open):
         return sum(one > moment for one in began)
 
     def with_end(self, end: End, now: datetime, window: timedelta) -> "GroupRecord":
-        """Return the record once its repair is over; what began before the window is forgotten."""
+        """Return the record once its repair is over; what began before the window is forgotten, but held nodes."""
         repair = self.repair
         if repair is None:
             return self
@@ -267,7 +267,47 @@ class GroupRecord(Open):
             end=end,
             rebooted=repair.action is FaultAction.REBOOT,
         )
-        return GroupRecord(past=tuple(one for one in (*self.past, over) if one.began > now - window))
+        kept = [one for one in self.past if one.began > now - window or self._is_held_still(one, repair)]
+        return GroupRecord(past=(*kept, over))
+
+    @staticmethod
+    def _is_held_still(one: PastRepair, repair: Repair) -> bool:
+        return one.end is End.HELD and one.instance_id != repair.instance_id
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """The nodes that are under repair, or that a repair left out of service."""
+        held = {one.instance_id for one in self.past if self.held(one.instance_id)}
+        return frozenset(held | ({self.repair.instance_id} if self.repair is not None else set()))
+
+    def held(self, instance_id: str) -> PastRepair | None:
+        """Return the last repair of a node, if that left it out of service.
+
+        Args:
+            instance_id: The node.
+        """
+        last = next((one for one in reversed(self.past) if one.instance_id == instance_id), None)
+        return last if last is not None and last.end is End.HELD else None
+
+    def resume(self, held: PastRepair, step: Step, reason: str, now: datetime) -> "GroupRecord":
+        """Return the record once the repair goes on that left a node out of service: it is the same repair.
+
+        Args:
+            held: That repair.
+            step: What it goes on with.
+            reason: Why.
+            now: The time.
+        """
+        repair = Repair(
+            instance_id=held.instance_id,
+            action=FaultAction.REBOOT if held.rebooted else FaultAction.REPLACE,
+            reason=reason,
+            step=step,
+            began=held.began,
+            since=now,
+            asked=now,
+        )
+        return GroupRecord(repair=repair, past=tuple(one for one in self.past if one is not held))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,7 +168,9 @@ class Executor:
         except OwnerBusyError:
             return _wait(decision, "is busy with another scaling activity: the next run tries again")
         is_lower = desired < decision.wanted
-        given = Desired(sizes=(desired,), at=self._now, standby=group.standby) if is_lower else None
+        given = (
+            Desired(sizes=(desired,), at=self._now, standby=tuple(sorted(group.standby_ids))) if is_lower else None
+        )
         record = replace(group.record, size=decision.wanted, since=self._now, desired=given)
         try:
             self._store.save(group, size=record.size, since=record.since, desired=given)
@@ -197,7 +199,7 @@ class Executor:
         """
         owner, lowers, before = self._owners.of(group), desired < group.desired, group.record.desired
         goal = before.goal if before else None
-        given = Desired(sizes=(desired,), at=self._now, goal=goal, standby=group.standby)
+        given = Desired(sizes=(desired,), at=self._now, goal=goal, standby=tuple(sorted(group.standby_ids)))
         self._explain(group, replace(given, sizes=(desired, group.desired)))
         fresh = self._store.describe(group)
         is_still = fresh and (fresh.record.ordered, fresh.desired) == (group.record.ordered, group.desired)

@@ -60,8 +60,12 @@ class Group(OwnedGroup):
     @property
     def places_of_standby(self) -> int:
         """How many places nodes in Standby keep: also those of nodes that are gone, which are given back next."""
-        given = self.record.desired if self.launching_suspended is None else None
-        return max(self.standby, given.standby if given else 0)
+        return self.standby + (len(self.gone_from_standby) if self.launching_suspended is None else 0)
+
+    @property
+    def gone_from_standby(self) -> frozenset[str]:
+        """The nodes that are gone from Standby, whose places its desired capacity does not count yet."""
+        return frozenset(self.record.desired.standby if self.record.desired else ()) - self.standby_ids
 
     def capacity_for(self, size: int) -> int:
         """Return the desired capacity that gives it a size: a node in Standby keeps its place, and costs none other.

@@ -97,13 +97,13 @@ class Desired(Open):
         sizes: The desired capacity. Until it is sure that it was set, also what was set before.
         at: When.
         goal: How many nodes the group is to have since some were terminated. Default: - its size.
-        standby: How many nodes in Standby keep places that the desired capacity does not count.
+        standby: The nodes in Standby, or gone from there, whose places the desired capacity does not count.
     """
 
     sizes: tuple[_Size, ...]
     at: datetime
     goal: _Size | None = None
-    standby: _Size = 0
+    standby: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse no size.

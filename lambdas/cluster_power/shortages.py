@@ -56,12 +56,12 @@ def _explain_desired(group: Group, now: datetime) -> Desired | None:
     if record.size is None:
         return record.desired
     if desired == record.size:
-        return record.desired and replace(record.desired, sizes=(desired,), goal=None, standby=0)
+        return record.desired and replace(record.desired, sizes=(desired,), goal=None, standby=())
     given = record.desired or Desired(sizes=(record.size,), at=record.since or now)
-    returned, more = given.standby - group.standby, desired - given.sizes[0]
-    is_of_standby = more != 0 and len(given.sizes) == 1 and min(0, returned) <= more <= max(0, returned)
-    if is_of_standby or given.sizes == (desired,):
-        return replace(given, sizes=(desired,), at=now, standby=group.standby) if is_of_standby else record.desired
+    if len(given.sizes) == 1:
+        by_standby = _explain_by_standby(group, given, now)
+        if by_standby is not None or given.sizes == (desired,):
+            return by_standby or record.desired
     if desired in given.sizes:
         return replace(given, sizes=(desired,)) if now - given.at <= _SHOWS_WITHIN else None
     terminated, fewer = record.terminated, given.sizes[0] - desired
@@ -69,6 +69,20 @@ def _explain_desired(group: Group, now: datetime) -> Desired | None:
         goal = record.size if given.goal is None else given.goal
         return Desired(sizes=(desired,), at=now, goal=goal - fewer)
     return None
+
+
+def _explain_by_standby(group: Group, given: Desired, now: datetime) -> Desired | None:
+    """Return what explains a desired capacity by nodes that entered Standby, or came back from there. None: none did.
+
+    A node that is gone from Standby has left its place, which is given back.
+    """
+    before, current, more = set(given.standby), group.standby_ids, group.desired - given.sizes[0]
+    entered = len(current - before)
+    returned = len((before - current) & group.live_ids)
+    if not -entered <= more <= returned or not (more or (entered and returned)):
+        return None
+    standby = current | (before - group.live_ids)
+    return replace(given, sizes=(group.desired,), at=now, standby=tuple(sorted(standby)))
 
 
 def decide_desired(decision: Decision, missing: Finding, context: Context) -> Decision:
@@ -84,11 +98,7 @@ def decide_desired(decision: Decision, missing: Finding, context: Context) -> De
         return decision
     given, now = group.record.desired, context.now
     whole = group.capacity_for(group.goal)
-    if (
-        group.desired < whole
-        and given is not None
-        and (now - given.at >= RETRY_EVERY or given.standby > group.standby)
-    ):
+    if group.desired < whole and given is not None and (now - given.at >= RETRY_EVERY or group.gone_from_standby):
         launches = group.launching_suspended is None or group.suspended_by_auto_scaling
         allows = window is None or window.phase is Phase.OPEN or window.is_elsewhere
         if launches and group.goal <= group.maximum and allows:

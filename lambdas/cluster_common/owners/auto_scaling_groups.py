@@ -137,9 +137,11 @@ class AutoScalingGroups:
     def cordon(self, group: OwnedGroup, instance_id: str) -> None:
         """Put one node into Standby, and lower the desired capacity by one, so that no other is launched.
 
-        It is sent once: a node that is in Standby already would answer that it is not in service.
+        It is sent once, and not for a node that is in Standby already, which Auto Scaling refuses.
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_EnterStandby.html
         """
+        if instance_id in group.standby_ids:
+            return
         with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):
             self._once().enter_standby(
                 InstanceIds=[instance_id], AutoScalingGroupName=group.name, ShouldDecrementDesiredCapacity=True
@@ -269,7 +271,6 @@ def auto_scaling_group(
         nodes=nodes,
         templates=_templates(raw),
         tags=tags,
-        standby=sum(node.in_standby for node in nodes.values()),
     )
 
 

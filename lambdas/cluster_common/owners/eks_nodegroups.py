@@ -129,7 +129,6 @@ class EksNodegroups(NamedOwners):
             deleting=state == "DELETING",
             tags=tags,
             engine_sized=owner.engine_sized,
-            standby=0,  # Amazon EKS sets the size, and counts on all of its nodes.
             auto_scaling_group=underneath.name if underneath else "",
             arn=raw["nodegroupArn"],
         )

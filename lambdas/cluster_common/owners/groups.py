@@ -90,8 +90,6 @@ class OwnedGroup:
         reset_to: The desired capacity that a deployment gives it again, if it has that. None: a deployment leaves it.
         is_loose: Whether a scheduler sizes it although it should have all of its nodes: a deployment wrote that.
         auto_scaling_group: The Auto Scaling group underneath. Empty: it is one itself, or there is none.
-        standby: How many of its nodes were taken out of service and keep their places: its desired capacity counts
-            none of them.
         arn: Its ARN, where tags are written by that.
     """
 
@@ -120,7 +118,6 @@ class OwnedGroup:
     reset_to: int | None = None
     is_loose: bool = False
     auto_scaling_group: str = ""
-    standby: int = 0
     arn: str = ""
 
     def count_missing(self, goal: int) -> int:
@@ -130,6 +127,21 @@ class OwnedGroup:
     def may_launch(self, goal: int) -> bool:
         """Say whether it has fewer nodes than it may have, so that its owner may fail to launch some."""
         return self.in_service + self.standby < goal
+
+    @property
+    def standby_ids(self) -> frozenset[str]:
+        """The ids of its nodes in Standby: each keeps its place, which the desired capacity does not count.
+
+        Only where its owner knows of that.
+        """
+        if not self.owner.reboots:
+            return frozenset()
+        return frozenset(one for one, node in self.nodes.items() if node.in_standby)
+
+    @property
+    def standby(self) -> int:
+        """How many these are."""
+        return len(self.standby_ids)
 
     @property
     def counted(self) -> int:

@@ -1,0 +1,144 @@
+"""What reaches the function, and what it makes of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cluster_common.errors import InvalidEventError, PartialFailureError
+from cluster_contract.health import ReportKind
+from fake_auto_scaling import FakeGroup
+from health_scene import FAILED, OBSERVE, HealthScene, aws_event, ids, shown
+
+RETIREMENT = "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED"
+
+
+@pytest.fixture
+def scene() -> HealthScene:
+    return HealthScene()
+
+
+@pytest.fixture
+def group(scene: HealthScene) -> FakeGroup:
+    return scene.start()
+
+
+def health_event(node: str, scene: HealthScene, **changes: Any) -> dict[str, Any]:
+    detail = {
+        "service": "EC2",
+        "eventTypeCode": RETIREMENT,
+        "eventTypeCategory": "scheduledChange",
+        "startTime": "Sat, 14 Nov 2026 15:10:09 GMT",
+        "affectedEntities": [{"entityValue": node}, {"entityValue": "i-0f"}],
+        **changes,
+    }
+    return aws_event("AWS Health Event", scene.now, **detail)
+
+
+def test_maintenance_is_announced_once_and_kept_with_its_time(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    for _ in range(2):
+        scene.health(health_event(node, scene))
+    notice = scene.node_record(node).notice
+    assert notice is not None
+    assert notice.deadline == datetime(2026, 11, 14, 15, 10, 9, tzinfo=UTC)
+    assert scene.subjects() == [f"base-pod: AWS announces {RETIREMENT} for {node}"[:99]]
+    assert scene.both(3) == {}
+
+
+def test_events_that_ec2_has_scheduled_are_announced_once(scene: HealthScene, group: FakeGroup) -> None:
+    one, two = ids(group)[:2]
+    starts = scene.now + timedelta(days=2)
+    scene.nodes_ec2.events = {
+        one: [{"Code": "instance-stop", "Description": "The host is degraded", "NotBefore": starts}],
+        two: [{"Code": "system-reboot", "Description": "[Completed] Done", "NotBefore": starts}],
+        "i-0f": [{"Code": "instance-stop", "Description": "Another's", "NotBefore": starts}],
+    }
+    scene.both(3)
+    assert scene.subjects() == [f"base-pod: AWS announces instance-stop for {one}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "minutes"),
+    [
+        ("EC2 Spot Instance Interruption Warning", {"instance-action": "terminate"}, 2),
+        ("EC2 Instance Rebalance Recommendation", {}, None),
+    ],
+)
+def test_interruptions_of_spot_instances_are_events_and_no_messages(
+    scene: HealthScene, group: FakeGroup, *, kind: str, detail: dict[str, str], minutes: int | None
+) -> None:
+    node = ids(group)[0]
+    scene.health(aws_event(kind, scene.now, **{"instance-id": node, **detail}))
+    notice = scene.node_record(node).notice
+    assert notice is not None
+    assert notice.deadline == (scene.now + timedelta(minutes=minutes) if minutes else None)
+    assert scene.subjects() == []
+    if minutes:
+        assert scene.fault(node)[node]["outcome"] == "going"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"detail-type": "Node report", "detail": {"kind": "fault"}},
+        {"detail-type": "Node report", "detail": []},
+        {"detail-type": "EC2 Instance State-change Notification", "detail": {}},
+        {"detail-type": "AWS Health Event", "detail": {}, "time": "2026-11-02T08:00:00Z"},
+        {"detail-type": "EC2 Instance Rebalance Recommendation", "detail": {"instance-id": "i-1"}},
+    ],
+)
+def test_what_is_no_report_and_no_announcement_is_left_alone(
+    scene: HealthScene, group: FakeGroup, event: dict[str, Any]
+) -> None:
+    writes = scene.writes()
+    assert scene.health(event) == {}
+    assert (writes, shown(group)) == ([], (8, 8, 0))
+
+
+@pytest.mark.parametrize("changes", [{"node_group": "others"}, {"instance_id": "i-0f"}])
+def test_reports_of_others_are_left_alone(scene: HealthScene, group: FakeGroup, changes: dict[str, str]) -> None:
+    node = changes.pop("instance_id", ids(group)[0])
+    writes = scene.writes()
+    assert scene.fault(node, **changes) == {}
+    assert (writes, shown(group)) == ([], (8, 8, 0))
+
+
+def test_a_report_is_tried_again_whose_node_group_could_not_be_read(scene: HealthScene, group: FakeGroup) -> None:
+    scene.auto_scaling.fail_next("DescribeAutoScalingGroups", "Throttling")
+    with pytest.raises(PartialFailureError, match="Throttling"):
+        scene.fault(ids(group)[0])
+
+
+def test_an_operator_may_look_and_changes_nothing(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.set_policy(act=False)
+    scene.fault(node)
+    scene.set_policy(act=True)
+    writes = scene.writes()
+    assert scene.health({"action": "status"})[node]["outcome"] == "cordon"
+    assert (writes, shown(group)) == ([], (8, 8, 0))
+    with pytest.raises(InvalidEventError, match="action must be one of tick, status"):
+        scene.health({"action": "run"})
+
+
+def test_reports_that_come_twice_late_or_after_a_reboot_say_what_is_newest(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.set_policy(act=False)
+    early = scene.now
+    scene.now += timedelta(minutes=1)
+    scene.fault(node, OBSERVE)
+    scene.fault(node, at=early)
+    assert [one.code for one in scene.node_record(node).faults] == ["63"]
+    scene.now += timedelta(minutes=1)
+    scene.report(node, ReportKind.VERIFIED)
+    assert scene.node_record(node).verified is None
+    scene.report(node, ReportKind.VERIFIED, checks=(FAILED,), provisional=True)
+    assert scene.health() == {} or scene.summary[node]["outcome"] == "observed"
+    scene.report(node, ReportKind.VERIFIED, checks=(FAILED,), at=scene.now + timedelta(seconds=1))
+    assert scene.summary[node]["outcome"] == "report"
+    assert "gpus: 7, at least 8" in scene.summary[node]["reason"]
+    scene.now += timedelta(minutes=1)
+    assert scene.verified(node) == {}

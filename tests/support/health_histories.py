@@ -1,0 +1,502 @@
+"""Histories of a node group in which nodes break, calls fail, reports get lost and operators act: drawn by a number.
+
+The decisions, the records and the executor are the functions' own, and so is the power function's decision; around
+them there are an Auto Scaling group, a state table and nodes in memory, as small as 100,000 histories need.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from random import Random
+from typing import Any, cast
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import ConnectTimeoutError
+
+from cluster_common.failures import Failures
+from cluster_common.owners.groups import Activity, Node, OwnedGroup
+from cluster_common.owners.kinds import AUTO_SCALING_GROUP
+from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.state_table import StateChangedError
+from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
+from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
+from cluster_health.decisions import decide
+from cluster_health.executor import HealthExecutor
+from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
+from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_power import decisions as power_decisions
+from cluster_power.context import Context as PowerContext
+from cluster_power.groups import Group
+from cluster_power.records import Desired, GroupState, Order, Record, State
+from cluster_power.settings import GroupSettings, Settings
+from cluster_power.shortages import settle
+from cluster_power.verdicts import Verdict
+from fake_service import refusal
+
+START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
+_MINUTE = timedelta(minutes=1)
+_LOGGER = Logger(service="histories", level=logging.CRITICAL)
+_POLICY = HealthPolicySettings(act=True, max_repairs=2, window=60 * _MINUTE, drain_timeout=5 * _MINUTE)
+_CLUSTER, _NAME, _ASG = "base-pod", "workers", "workers-asg"
+
+
+@dataclass
+class Truth:
+    """What is true of a node, whatever anyone has reported of it.
+
+    Attributes:
+        state: Its lifecycle state.
+        broken: What ends its fault. None: it has none that a reboot or another node ends.
+        mends: Whether a reboot mends it.
+        silent: Whether it says nothing, and EC2 calls it impaired.
+        boot: During which boot it is.
+        back_at: When it is up again. None: it is up.
+        ends_at: When its job has ended. None: it was not asked to.
+        kept: Whether an operator keeps it.
+        ours: Whether the health function has put it into Standby.
+        serial: The serial of its accelerator.
+        was_broken: Whether it was broken at any time.
+    """
+
+    state: str = "Pending"
+    broken: FaultAction | None = None
+    mends: bool = True
+    silent: bool = False
+    boot: int = 0
+    back_at: int | None = None
+    ends_at: int | None = None
+    kept: bool = False
+    ours: bool = False
+    serial: str = ""
+    was_broken: bool = False
+
+
+class MemoryStore:
+    """What `HealthStore` keeps, in memory, with the same refusals."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.groups: list[GroupRecord] = [GroupRecord()]
+        self.nodes: dict[str, NodeRecord] = {}
+        self.bad_serials: dict[str, BadSerial] = {}
+        self.seen = 0
+        self.fails = False
+        self._now = now
+
+    def save_group(self, _name: str, record: GroupRecord) -> None:
+        """Record repairs, unless another run has recorded some since `seen`."""
+        if self.fails:
+            raise refusal("PutItem", "ProvisionedThroughputExceededException", "slow down")
+        if self.seen != len(self.groups):
+            raise StateChangedError
+        self.groups.append(record)
+        self.seen += 1
+
+    def change_node(self, instance_id: str, node_group: str, change: Callable[[NodeRecord], NodeRecord]) -> None:
+        """Change what is known of a node."""
+        self.nodes[instance_id] = change(self.nodes.get(instance_id, NodeRecord(node_group=node_group)))
+
+    def remember_serials(self, instance_id: str, reason: str) -> None:
+        """Remember the accelerators of a node that is replaced."""
+        for serial in self.nodes[instance_id].serials if instance_id in self.nodes else ():
+            self.bad_serials.setdefault(serial, BadSerial(instance_id=instance_id, at=self._now(), reason=reason))
+
+
+class LambdaTimeoutError(Exception):
+    """Lambda ends the function."""
+
+
+@dataclass
+class History:
+    """One history of a node group.
+
+    Attributes:
+        seed: The number that it is drawn by.
+        count: How many nodes the group should have.
+        calm: Whether nothing fails and no operator acts.
+    """
+
+    seed: int
+    count: int = 4
+    calm: bool = False
+    minute: int = 0
+    nodes: dict[str, Truth] = field(default_factory=dict)
+    began: list[datetime] = field(default_factory=list)
+    desired: int = 0
+    capacity: int = 100
+    launched: int = 0
+    operated: bool = False
+    done: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin with all nodes in service."""
+        self.draw = Random(self.seed)  # noqa: S311 (no secret)
+        self.desired = self.count
+        for _ in range(self.count):
+            self._launch().state = "InService"
+        self.store = MemoryStore(lambda: self.now)
+        order = Order(state=State.RUNNING, by="ana", reason="start", since=START)
+        own = Record(size=self.count, since=START)
+        self.power = GroupState(order=order, owners={_ASG: own})
+        self.inbox: list[tuple[int, NodeReport]] = []
+        self._answer = "yes"
+        self.settled: GroupState | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return START + self.minute * _MINUTE
+
+    def run(self, minutes: int) -> None:
+        """Let minutes pass."""
+        for _ in range(minutes):
+            self.minute += 1
+            if not self.calm:
+                self._disturb()
+            self._work()
+            self._deliver()
+            turns = [self.power_tick, self.health_tick]
+            self.draw.shuffle(turns)
+            for turn in turns:
+                turn()
+
+    def settle_down(self) -> None:
+        """Let hours pass in which nothing fails and no operator acts; then all nodes must be in service.
+
+        Where an operator has changed the group or stopped it, no node may be left in Standby that nobody keeps.
+        """
+        self.calm, self.capacity, self._answer = True, 100, "yes"
+        for node in self.nodes.values():
+            node.kept = False
+        self.run(5 * 60)
+        where = f"history {self.seed}: {self.desired} {self.nodes} {self.store.groups[-1]} {self.power}"
+        if not self.operated:
+            assert (self.desired, len(self.nodes)) == (self.count, self.count), where
+            assert all(node.state == "InService" for node in self.nodes.values()), where
+            assert self.settled is self.power, where
+        elif self.power.order is not None and self.power.order.state is State.STOPPED and not self.desired:
+            assert not any(node.ours for node in self.nodes.values()), where
+
+    # What happens by itself
+
+    def _launch(self) -> Truth:
+        self.launched += 1
+        serial = f"s-{self.launched}"
+        if self.launched > self.count and self.draw.random() < 0.1:
+            serial = f"s-{self.draw.randint(1, self.launched)}"  # The same host comes back.
+        self.nodes[f"i-{self.launched}"] = truth = Truth(serial=serial)
+        return truth
+
+    def _work(self) -> None:
+        """Do what Auto Scaling and the nodes do in a minute."""
+        for name, node in list(self.nodes.items()):
+            if node.state == "Terminating":
+                del self.nodes[name]
+            elif node.state == "Pending":
+                node.state = "InService"
+                self._say(name, ReportKind.VERIFIED, checks=(ReportedCheck("gpus", passed=True, found="8"),))
+            if node.back_at is not None and self.minute >= node.back_at:
+                self._come_up(name, node)
+            if node.ends_at is not None and self.minute >= node.ends_at and not node.silent:
+                node.ends_at = None
+                self._say(name, ReportKind.DRAINED)
+        members = [one for one, node in self.nodes.items() if node.state in ("InService", "Pending")]
+        for _ in range(min(self.desired, self.capacity) - len(members)):
+            self._launch()
+        for one in members[self.desired :]:
+            assert self.operated, f"history {self.seed}, minute {self.minute}: {one} is terminated in another's place"
+            self.nodes[one].state = "Terminating"
+
+    def _come_up(self, name: str, node: Truth) -> None:
+        node.back_at, node.boot = None, node.boot + 1
+        if node.mends:
+            node.broken = None
+        passed = node.broken is None
+        self._say(
+            name, ReportKind.VERIFIED, checks=(ReportedCheck("gpus", passed=passed, found="8" if passed else "7"),)
+        )
+
+    def _say(self, name: str, kind: ReportKind, **details: Any) -> None:
+        """Let a node report: the report may come late, twice, or, unless all is calm, never."""
+        node = self.nodes[name]
+        report = NodeReport(
+            cluster=_CLUSTER,
+            node_group=_NAME,
+            instance_id=name,
+            boot_id=f"boot-{node.boot}",
+            kind=kind,
+            at=self.now,
+            serials=(node.serial,),
+            **details,
+        )
+        fate = 1.0 if self.calm else self.draw.random()
+        delays = () if fate < 0.03 else (0, 7) if fate < 0.1 else (self.draw.randint(1, 9),) if fate < 0.2 else (0,)
+        self.inbox += [(self.minute + delay, report) for delay in delays]
+
+    def _deliver(self) -> None:
+        due = [report for at, report in self.inbox if at <= self.minute]
+        self.inbox = [one for one in self.inbox if one[0] > self.minute]
+        for report in due:
+            if report.instance_id in self.nodes:
+                self.store.change_node(report.instance_id, _NAME, partial(NodeRecord.with_report, report=report))
+                if self.draw.random() < 0.7:
+                    self.health_tick()
+
+    def break_node(self, name: str) -> None:
+        """Let a node break, and report it."""
+        node = self.nodes[name]
+        node.broken = self.draw.choice([FaultAction.REBOOT, FaultAction.REBOOT, FaultAction.REPLACE])
+        node.mends = node.broken is FaultAction.REBOOT and self.draw.random() < 0.7
+        node.was_broken = True
+        node.ends_at = self.minute + self.draw.choice([0, 1, 2, 4, 30])
+        self._say(name, ReportKind.FAULT, faults=(_fault(node.broken),))
+
+    # What disturbs
+
+    def _disturb(self) -> None:
+        draw, names = self.draw, sorted(self.nodes)
+        self._answer = draw.choice(["yes"] * 12 + ["busy", "refused", "lost", "crash", "unrecorded", "crash"])
+        if not names:
+            return
+        name = draw.choice(names)
+        node, chance = self.nodes[name], draw.random()
+        for limit, what in self._events(name, node):
+            chance -= limit
+            if chance < 0:
+                what()
+                return
+
+    def _events(self, name: str, node: Truth) -> Iterator[tuple[float, Callable[[], object]]]:
+        if node.state == "InService" and node.broken is None:
+            yield 0.04, lambda: self.break_node(name)
+            yield 0.01, lambda: self._silence(name)
+            harmless = self.draw.choice([FaultAction.OBSERVE, FaultAction.APPLICATION])
+            yield 0.03, lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
+            yield 0.01, lambda: self._say(name, ReportKind.VERIFIED)
+        yield 0.01, lambda: self._recover(name)
+        yield 0.01, lambda: setattr(node, "kept", not node.kept)
+        yield 0.01, lambda: setattr(self, "capacity", self.draw.choice([self.count - 1, self.count, 100]))
+        yield 0.005, lambda: self._operate(name)
+        yield 0.005, lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
+
+    def _silence(self, name: str) -> None:
+        self.nodes[name].silent = self.nodes[name].was_broken = True
+        self.store.change_node(name, _NAME, lambda node: replace(node, down_since=node.down_since or self.now))
+
+    def _recover(self, name: str) -> None:
+        node = self.nodes[name]
+        if node.broken is FaultAction.REBOOT and not node.silent and node.back_at is None:
+            node.broken = None
+            self._say(name, ReportKind.RECOVERED)
+
+    def _operate(self, name: str) -> None:
+        """Let an operator move a node, or set the desired capacity."""
+        node, self.operated = self.nodes[name], True
+        if node.state == "InService" and self.desired:
+            node.state, self.desired = "Standby", self.desired - 1
+        elif node.state == "Standby":
+            node.state, node.ours, self.desired = "InService", False, self.desired + 1
+        else:
+            self.desired = self.draw.randint(0, self.count)
+
+    def _order(self, state: State) -> None:
+        self.operated |= state is State.STOPPED
+        order = Order(state=state, by="ana", reason="because", since=self.now)
+        self.power = self.power.with_order(order)
+
+    # The functions
+
+    def describe(self) -> OwnedGroup:
+        """Return the group as Auto Scaling describes it."""
+        states = [node.state for node in self.nodes.values()]
+        nodes = {one: Node(state=node.state) for one, node in self.nodes.items()}
+        return OwnedGroup(
+            name=_ASG,
+            node_group=_NAME,
+            desired=self.desired,
+            minimum=0,
+            maximum=self.count,
+            in_service=states.count("InService"),
+            out_of_service=tuple(one for one in states if one != "InService"),
+            ends_newest=True,
+            nodes=nodes,
+        )
+
+    def power_tick(self) -> None:
+        """Let the power function tick, as its executor does it."""
+        if not self.calm and self.draw.random() < 0.05:
+            return
+        if self._is_whole() and self.settled is self.power:
+            return
+        read = Group.recorded(self.describe(), self.power)
+        short = self.capacity < self.desired
+        launch = Activity(launch=True, started=self.now, failed=True, finished=True, message="no capacity")
+        group = replace(settle(read, self.now), activities=(launch,) if short else ())
+        settings = Settings(cluster=_CLUSTER, groups={_NAME: GroupSettings(count=self.count)})
+        orders = {_NAME: cast("Order", self.power.order)}
+        context = PowerContext(settings=settings, now=self.now, orders=orders)
+        [decision] = power_decisions.decide([group], context)
+        self.verdict = decision.verdict
+        changes: dict[str, object] = {"desired": group.record.desired}
+        if decision.verdict is Verdict.SIZE:
+            self.desired = group.capacity_for(decision.wanted)
+            lower = self.desired < decision.wanted
+            standby = tuple(sorted(group.standby_ids))
+            given = Desired(sizes=(self.desired,), at=self.now, standby=standby) if lower else None
+            changes = {"size": decision.wanted, "since": self.now, "desired": given}
+        elif decision.desired is not None:
+            self.desired = decision.desired
+            goal = group.record.desired.goal if group.record.desired else None
+            standby = tuple(sorted(group.standby_ids))
+            changes = {"desired": Desired(sizes=(self.desired,), at=self.now, goal=goal, standby=standby)}
+        before, self.power = self.power, self.power.with_changes(_ASG, changes)
+        if self.power == before and self._is_whole():
+            self.power = self.settled = before
+
+    def _is_whole(self) -> bool:
+        """Whether all nodes are in service: then what the power function has settled stays so."""
+        whole = self.desired == len(self.nodes) == self.count
+        return whole and all(node.state == "InService" for node in self.nodes.values())
+
+    def view(self) -> GroupView:
+        """Return what the health function can read; a part of it may not be readable."""
+        own = self.power.owners[_ASG]
+        stopped = self.power.order is not None and self.power.order.state is State.STOPPED
+        standby = frozenset(own.desired.standby if own.desired else ())
+        wanted = Wanted(size=own.size, stopped=stopped, standby=standby) if own.size is not None else None
+        unreadable = "" if self.calm else self.draw.choice([""] * 20 + ["group", "wanted", "kept"])
+        kept = {one: "has the tag keep" if node.kept else "" for one, node in self.nodes.items()}
+        return GroupView(
+            name=_NAME,
+            traits=AUTO_SCALING_GROUP,
+            group=None if unreadable == "group" else self.describe(),
+            record=self.store.groups[-1],
+            nodes=dict(self.store.nodes),
+            wanted=None if unreadable == "wanted" else wanted,
+            kept={} if unreadable == "kept" else kept,
+        )
+
+    def health_tick(self) -> None:
+        """Let the health function tick; another run may begin before it writes."""
+        store = self.store
+        is_broken = any(one.faulty_since or one.down_since for one in store.nodes.values())
+        if not (is_broken or store.bad_serials or store.groups[-1].repair):
+            return
+        view = self.view()
+        seen = self.store.seen = len(self.store.groups)
+        context = Context(policy=_POLICY, now=self.now, region="us-east-1", bad_serials=self.store.bad_serials)
+        findings = decide(view, context)
+        if not self.calm and findings and self.draw.random() < 0.05:
+            self._execute(view, findings)  # Another run that has seen the same.
+            self.store.seen = seen
+        self._execute(view, findings)
+
+    def _execute(self, view: GroupView, findings: list[Finding]) -> None:
+        settings = HealthFunctionSettings(cluster=_CLUSTER, policy=_POLICY)
+        executor = HealthExecutor(
+            settings,
+            cast("Any", self),
+            cast("Any", self.store),
+            sns=cast("Any", None),
+            failures=Failures(_LOGGER),
+            logger=_LOGGER,
+        )
+        self.store.fails = self._answer == "unrecorded"
+        self._view, self._findings = view, findings
+        try:
+            executor.apply(view, findings)
+        except LambdaTimeoutError:
+            pass
+        finally:
+            self.store.fails = False
+
+    # What owns the nodes, as the executor asks it
+
+    def of(self, _group: OwnedGroup) -> "History":
+        """Return what owns the nodes."""
+        return self
+
+    def cordon(self, _group: OwnedGroup, name: str) -> None:
+        """Put a node into Standby."""
+        self._ask(Outcome.CORDON, name, self._enter)
+
+    def uncordon(self, _group: OwnedGroup, name: str) -> None:
+        """Put a node back into service."""
+        self._ask(Outcome.RETURN, name, self._exit)
+
+    def reboot(self, _group: OwnedGroup, name: str) -> None:
+        """Reboot a node."""
+        self._ask(Outcome.REBOOT, name, self._reboot)
+
+    def replace(self, _group: OwnedGroup, name: str) -> None:
+        """Terminate a node."""
+        self._ask(Outcome.REPLACE, name, lambda one: setattr(self.nodes[one], "state", "Terminating"))
+
+    def _ask(self, outcome: Outcome, name: str, do: Callable[[str], None]) -> None:
+        answer, self._answer = self._answer, "yes"
+        self.check(outcome, name)
+        if answer == "crash":
+            raise LambdaTimeoutError
+        if answer == "busy":
+            raise OwnerBusyError
+        if answer == "refused" or name not in self.nodes:
+            raise refusal(outcome.value, "ValidationError", f"The instance {name} is not in InService.")
+        do(name)
+        self.done.append((self.minute, outcome.value, name))
+        if answer == "lost":
+            raise ConnectTimeoutError(endpoint_url="https://autoscaling")
+
+    def _enter(self, name: str) -> None:
+        node = self.nodes[name]
+        if node.state != "InService":
+            raise refusal("EnterStandby", "ValidationError", f"The instance {name} is not in InService.")
+        node.state, node.ours, self.desired = "Standby", True, self.desired - 1
+
+    def _exit(self, name: str) -> None:
+        node = self.nodes[name]
+        if node.state != "Standby":
+            raise refusal("ExitStandby", "ValidationError", f"The instance {name} is not in Standby.")
+        node.state, node.ours, self.desired = "InService", False, self.desired + 1
+
+    def _reboot(self, name: str) -> None:
+        self.nodes[name].back_at = self.minute + self.draw.choice([3, 5, 8])
+        if not self.calm and self.draw.random() < 0.1:
+            self.nodes[name].back_at = None
+            self.nodes[name].silent = True
+
+    # What must hold
+
+    def check(self, outcome: Outcome, name: str) -> None:
+        """Say what is broken by an act, before it is done."""
+        view, node = self._view, self.nodes.get(name)
+        finding = next(one for one in self._findings if one.instance_id == name)
+        where = f"history {self.seed}, minute {self.minute}: {finding.outcome} of {name} ({finding.reason})"
+        assert view.group is not None, f"{where}: the group was not read"
+        assert view.wanted is not None, f"{where}: what the power function wants was not read"
+        repair = finding.record.repair if finding.record else None
+        assert repair is not None, where
+        if finding.outcome is Outcome.RELEASE:
+            assert view.wanted.stopped, where
+            return
+        is_new = view.record.repair is None or view.record.repair.step is not repair.step
+        if outcome in (Outcome.REBOOT, Outcome.REPLACE) and is_new:
+            assert view.kept.get(name) == "", f"{where}: an operator keeps it, or whether one does was not read"
+        if repair.began not in self.began:
+            self.began.append(repair.began)
+        for one in self.began:
+            inside = [other for other in self.began if one <= other < one + _POLICY.window]
+            assert len(inside) <= _POLICY.max_repairs, f"{where}: the budget is exceeded"
+        if node is not None and outcome in (Outcome.REBOOT, Outcome.REPLACE):
+            bad = any(node.serial == serial for serial in self.store.bad_serials)
+            assert node.was_broken or bad, f"{where}: it is healthy"
+        others = [one for one, other in self.nodes.items() if other.ours and one != name and not self._is_held(one)]
+        assert not (outcome is Outcome.CORDON and others), f"{where}: {others} are under repair"
+
+    def _is_held(self, name: str) -> bool:
+        return self.store.groups[-1].held(name) is not None
+
+
+def _fault(action: FaultAction) -> ReportedFault:
+    return ReportedFault("95", FaultKind.XID, action, "0000:53:00", 1, "It is broken")
