@@ -163,6 +163,7 @@ def test_a_full_disk_loses_a_report_and_nothing_else(
     # A file where folders should be made refuses as a full disk does.
     (tmp_path / "var").write_text("")
     monkeypatch.setattr(watch, "ROOT", str(tmp_path))
+    monkeypatch.setattr(watch, "instance_id", lambda: "i-1")
     watchdog, _ = watch.make_watchdog()
     found = sighting(OFF_THE_BUS)
     assert found is not None

@@ -62,10 +62,12 @@ def send(region: str) -> bool:
         {"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": path.read_text(encoding="utf-8")}
         for path in paths
     ]
-    batch = _folder() / ".entries"
+    # `cluster-node verify` may send at the same time.
+    batch = _folder() / f".entries-{os.getpid()}"
     batch.write_text(json.dumps(entries), encoding="utf-8")
     command = ("aws", "--region", region, "events", "put-events", "--output", "json", "--entries", f"file://{batch}")
     answer = ask(command, _SECONDS)
+    _forget(batch)
     if not answer.succeeded:
         _say(f"{len(paths)} reports could not be sent and are kept: {answer.trouble}")
         return False

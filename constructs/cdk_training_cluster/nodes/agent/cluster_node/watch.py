@@ -181,13 +181,13 @@ def main(arguments: list[str]) -> int:
 
 def make_watchdog() -> tuple[Watchdog, Outbox]:
     """Return the watchdog of this node, which knows what the last one knew, and what sends its reports."""
-    facts = expected_facts(instance_type())
-    node = Node(facts.cluster, facts.node_group, instance_id(), boot_id())
+    facts, metadata = expected_facts(instance_type()), Metadata()
+    node = Node(facts.cluster, facts.node_group, instance_id() or metadata.get("instance-id") or "", boot_id())
     watched = Watched(node, report=_spool)
     known = progress.read(Path(ROOT + HEALTH))
     watched.restore(known, progress.read(Path(ROOT + FAULT_HISTORY)).get("faults", []))
     same_boot = known.get("boot_id") == node.boot_id
-    watchdog = Watchdog(watched, readings.Readings(facts), Notices(Metadata()))
+    watchdog = Watchdog(watched, readings.Readings(facts), Notices(metadata))
     try:
         watchdog.log = open_kernel_log(after=known["kernel_line"] if same_boot else -1, path=ROOT + KERNEL_LOG)
     except OSError as error:
