@@ -25,7 +25,7 @@ def test_an_operator_drains_a_node_and_takes_it_back(root: Path, capsys: pytest.
     assert (drain_files.names(), capsys.readouterr().out.splitlines()[-1]) == ([], "Removed: operator.")
 
 
-def test_a_fault_stays_until_an_operator_says_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_stays_until_an_operator_says_all(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deadline = datetime(2026, 11, 23, 8, tzinfo=UTC)
     drain_files.add("xid-79", "A GPU fell", code="79", action="reboot", deadline=deadline)
     assert (
@@ -35,5 +35,7 @@ def test_a_fault_stays_until_an_operator_says_all(capsys: pytest.CaptureFixture[
     assert drain_files.undrain([]) == 1
     said = "There was nothing to remove. The node stays drained by xid-79: A GPU fell (undrain --all removes it).\n"
     assert capsys.readouterr().out == said
+    (root / "opt/cdk-training-cluster/slurm").mkdir(parents=True)
     assert drain_files.undrain(["--all"]) == 0
     assert drain_files.names() == []
+    assert capsys.readouterr().out.startswith("Removed: xid-79. Slurm keeps it drained until: scontrol")

@@ -15,6 +15,8 @@ from cluster_contract.node_files import DRAIN, OPERATOR
 
 _ROOT = os.environ.get("ROOT", "")
 _MAX_SENTENCE = 500
+# Where Slurm's scripts lie on its nodes.
+_SLURM = "/opt/cdk-training-cluster/slurm"
 
 
 def folder() -> Path:
@@ -103,6 +105,8 @@ def undrain(arguments: list[str]) -> int:
         said.append(
             f"The node stays drained by {', '.join(left)}: {sentence_of(left[0])} (undrain --all removes it)."
         )
+    elif removed and Path(_ROOT + _SLURM).is_dir():
+        said.append("Slurm keeps it drained until: scontrol update nodename=NODE state=resume")
     sys.stdout.write(" ".join(said) + "\n")
     return 1 if left else 0
 
