@@ -382,7 +382,8 @@ class _Progress:
         if not is_new and self._context.is_recent(repair.asked, patience):
             return self._wait(Outcome.WAIT, text)
         since = now if is_new else repair.since
-        asked = replace(repair, step=step, since=since, asked=now, answered=False)
+        rebooted = repair.rebooted or step is Step.REBOOT
+        asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted)
         finding = self._finding(_STEPS[step], text)
         return finding.with_record(replace(self._view.record, repair=asked))
 

@@ -205,6 +205,7 @@ class Repair(Open):
         since: When its step began.
         asked: When the owner was last asked for the step, or was about to be.
         answered: Whether the owner has answered that.
+        rebooted: Whether the node was rebooted, or was about to be.
         boot_id: During which boot the node reported the fault.
     """
 
@@ -216,6 +217,7 @@ class Repair(Open):
     since: datetime
     asked: datetime
     answered: bool = False
+    rebooted: bool = False
     boot_id: str = ""
 
 
@@ -265,7 +267,7 @@ class GroupRecord(Open):
             began=repair.began,
             ended=now,
             end=end,
-            rebooted=repair.action is FaultAction.REBOOT,
+            rebooted=repair.rebooted,
         )
         kept = [one for one in self.past if one.began > now - window or self._is_held_still(one, repair)]
         return GroupRecord(past=(*kept, over))
@@ -300,12 +302,13 @@ class GroupRecord(Open):
         """
         repair = Repair(
             instance_id=held.instance_id,
-            action=FaultAction.REBOOT if held.rebooted else FaultAction.REPLACE,
+            action=FaultAction.REPLACE if step is Step.REPLACE else FaultAction.REBOOT,
             reason=reason,
             step=step,
             began=held.began,
             since=now,
             asked=now,
+            rebooted=held.rebooted,
         )
         return GroupRecord(repair=repair, past=tuple(one for one in self.past if one is not held))
 

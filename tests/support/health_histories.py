@@ -194,7 +194,8 @@ class History:
         for name, node in list(self.nodes.items()):
             if node.state == "Terminating":
                 del self.nodes[name]
-            elif node.state == "Pending":
+                continue
+            if node.state == "Pending":
                 node.state = "InService"
                 self._say(name, ReportKind.VERIFIED, checks=(ReportedCheck("gpus", passed=True, found="8"),))
             if node.back_at is not None and self.minute >= node.back_at:
@@ -276,10 +277,10 @@ class History:
             yield 0.03, lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
             yield 0.01, lambda: self._say(name, ReportKind.VERIFIED)
         yield 0.01, lambda: self._recover(name)
-        yield 0.01, lambda: setattr(node, "kept", not node.kept)
+        yield 0.02, lambda: setattr(node, "kept", not node.kept)
         yield 0.01, lambda: setattr(self, "capacity", self.draw.choice([self.count - 1, self.count, 100]))
         yield 0.005, lambda: self._operate(name)
-        yield 0.005, lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
+        yield 0.01, lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
 
     def _silence(self, name: str) -> None:
         self.nodes[name].silent = self.nodes[name].was_broken = True
@@ -382,7 +383,7 @@ class History:
         """Let the health function tick; another run may begin before it writes."""
         store = self.store
         is_broken = any(one.faulty_since or one.down_since for one in store.nodes.values())
-        if not (is_broken or store.bad_serials or store.groups[-1].repair):
+        if not (is_broken or store.bad_serials or store.groups[-1].unfinished):
             return
         view = self.view()
         seen = self.store.seen = len(self.store.groups)
@@ -491,7 +492,11 @@ class History:
         if node is not None and outcome in (Outcome.REBOOT, Outcome.REPLACE):
             bad = any(node.serial == serial for serial in self.store.bad_serials)
             assert node.was_broken or bad, f"{where}: it is healthy"
-        others = [one for one, other in self.nodes.items() if other.ours and one != name and not self._is_held(one)]
+        others = [
+            one
+            for one, other in self.nodes.items()
+            if other.ours and one != name and other.state != "Terminating" and not self._is_held(one)
+        ]
         assert not (outcome is Outcome.CORDON and others), f"{where}: {others} are under repair"
 
     def _is_held(self, name: str) -> bool:
