@@ -131,7 +131,7 @@ class Reporter:
         value = None
         if self._wants_loss and loss is not None:
             self._wants_loss = False
-            value = float(loss)
+            value = float(getattr(loss, "detach", lambda: loss)())  # torch warns of what has a gradient
         with self._lock:
             self._alive = self._node.now()
             self._ledger.step_done(self._alive, step, seconds)

@@ -136,6 +136,9 @@ def test_a_loss_is_asked_for_once_a_minute_and_one_that_is_no_number_is_left_out
     class Tensor:
         asked = 0
 
+        def detach(self) -> "Tensor":
+            return self
+
         def __float__(self) -> float:
             self.asked += 1
             return float("nan")
