@@ -28,6 +28,7 @@ from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
 from rehearsal.parts import PartsRemoval, without_parts
 from rehearsal.preparation import prepare, put_objects
+from rehearsal.repair_run import RepairRun, group_to_repair, show_repair
 from rehearsal.shortage_run import Shortage, changed_file, group_to_shorten
 from rehearsal.spend_run import show_spend, start_all, tell_spend_story
 from rehearsal.storage_run import StorageRun
@@ -113,6 +114,7 @@ class Rehearsal:
         self._run_short()
         self._stop_idle_nodes()
         self._exceed_budget()
+        self._repair_node()
         self._tick_others()
         story = self._keep_billing_alarms()
         whole = self._destroy_cluster(found, alone)
@@ -295,6 +297,24 @@ class Rehearsal:
         show_spend(self._console, story)
         self._differs(*story.differences())
         self._findings.results["spend"] = story.results()
+
+    def _repair_node(self) -> None:
+        """Let a node report an Xid: it is repaired, or only reported, as the file's health policy says."""
+        functions, policy = self._functions(), self._cluster.health
+        health, configuration = functions["cluster_health"]
+        group = group_to_repair(node_groups(self._aws.client, self._cluster.name))
+        if group is None:
+            with self._step("Run the deployed health function: no Auto Scaling group has a node that could report"):
+                self._findings.results["health"] = health({"action": "tick"})
+            return
+        power, acts = functions["cluster_power"][0], policy is not None and policy.act
+        run = RepairRun(self._aws, self._cluster.name, group, health=health, power=power, acts=acts)
+        then = "is rebooted, verified, broken again and replaced" if acts else "is only reported"
+        with self._step(f"Let a node of {group['name']} report an Xid through EventBridge: it {then}"):
+            run.run(configuration["Environment"]["Variables"]["STATE_TABLE"])
+        show_repair(self._console, run.story)
+        self._differs(*run.story.differences())
+        self._findings.results["health"] = run.story.results()
 
     def _keep_billing_alarms(self) -> BillingStory | None:
         """Let the billing alarms be made, changed by hand and repaired."""

@@ -12,7 +12,7 @@ SPECS = {guardrail.spec.package: guardrail.spec for guardrail in GUARDRAILS}
 WITH_A_STORY = frozenset(
     {
         *("cluster_power", "cluster_idle", "cluster_hydration", "cluster_checkpoints", "cluster_spend"),
-        "billing_alarms",
+        *("cluster_health", "billing_alarms"),
     }
 )
 """The packages whose functions run in a part of the rehearsal that is made for them."""

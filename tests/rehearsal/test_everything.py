@@ -29,6 +29,7 @@ datasets:
   - {{prefix: made/, file_system_path: /data/made}}
 checkpoints: {{exported: {{file_system_path: /runs, keep_versions: 5, expire_after_days: 90}}}}
 observability: {{prometheus: {{interval_seconds: 60, retention_days: 90}}}}
+health: {{act: true, max_repairs: 5}}
 tags: {{team: ml-platform, cost-centre: "42"}}
 alerts: {{emails: [ml-platform@example.com]}}
 budget:
