@@ -21,11 +21,13 @@ from cluster_contract.health import (
 )
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
 from cluster_contract.owners import OwnedGroupSettings
+from cluster_contract.tags import CLUSTER_TAG
 from cluster_health.health import Health
 from cluster_health.records import GroupRecord, NodeRecord
 from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE
-from fake_service import FakePaginator, FakeService, refusal
+from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+from policy_evaluator import Call
 from power_scene import CLUSTER, Scene
 
 if TYPE_CHECKING:
@@ -90,7 +92,8 @@ class FakeNodesEc2(FakeService):
     def reboot_instances(self, **parameters: Any) -> None:
         """Answer RebootInstances."""
         [one] = parameters["InstanceIds"]
-        self.record("RebootInstances", parameters, names=[one])
+        arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{one}"
+        self.record("RebootInstances", parameters, names=[one], arn=arn, tags={CLUSTER_TAG: CLUSTER})
         if one in self.stopped:
             raise refusal(
                 "RebootInstances", "IncorrectInstanceState", f"The instance '{one}' is not in a valid state"
@@ -107,12 +110,14 @@ class HealthScene(Scene):
         nodes_ec2: The client of EC2 that the health function has.
         boots: During which boot each node is.
         summary: What the health function said last, by node.
+        health_calls: What the health function has called.
     """
 
     policy: HealthPolicySettings = field(default_factory=lambda: HealthPolicySettings(act=True))
     nodes_ec2: FakeNodesEc2 = field(default_factory=FakeNodesEc2)
     boots: dict[str, int] = field(default_factory=dict)
     summary: dict[str, dict[str, str]] = field(default_factory=dict)
+    health_calls: list[Call] = field(default_factory=list)
 
     def start(self, **settings: Any) -> FakeGroup:
         """Deploy a node group, and let its nodes come."""
@@ -138,7 +143,13 @@ class HealthScene(Scene):
             ec2=lambda: cast("EC2Client", self.nodes_ec2),
             sns=lambda: cast("SNSClient", self.sns),
         )
-        answer: Any = Health(settings, clients, Logger(service="health"), self.now).run(event or {})
+        made = [self.auto_scaling.calls, self.nodes_ec2.calls, self.dynamodb.calls, self.sns.calls]
+        before = list(map(len, made))
+        try:
+            answer: Any = Health(settings, clients, Logger(service="health"), self.now).run(event or {})
+        finally:
+            for calls, number in zip(made, before, strict=True):
+                self.health_calls += calls[number:]
         self.summary = {one["instance_id"]: one for one in answer["nodes"]}
         return self.summary
 
