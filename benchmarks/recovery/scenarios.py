@@ -23,10 +23,17 @@ SAVE_EVERY = 10
 HEARTBEAT = 1500
 """The milliseconds after which the Lighthouse misses a silent node."""
 
+MEETING = "is_host=0,keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2,join_timeout=300"
+STORE = """
+import time, torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", {port}, is_master=True, wait_for_workers=False)
+time.sleep(10**6)
+"""
+
 UNDER_WAY = 1.0
 """The seconds in which a step that the lost node had done its part of may still be finished by the others."""
 
-PATIENCE = 4
+PATIENCE = 3
 """The seconds after which the others go on without a silent node."""
 
 LOCAL = ("--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1")
@@ -76,15 +83,19 @@ class Outcome:
 
 
 def restart(job: Job, case: Case, endpoint: str) -> Outcome:
-    """Start the whole job again from its checkpoint; a scheduler does so, and has another node at hand."""
+    """Start the whole job again from its checkpoint; a scheduler does so, and has another node at hand.
+
+    The nodes meet on a host that does not train, with the settings that notice a loss soonest.
+    """
     del endpoint
 
     def begin() -> None:
         port = free_port()
-        meeting = [f"--nnodes={case.nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"]
-        command = [str(BIN / "torchrun"), *LOCAL, *meeting, str(TRAINING)]
+        job.start("store", [sys.executable, "-c", STORE.format(port=port)])
+        endpoint = ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", f"--rdzv-conf={MEETING}"]
+        command = [str(BIN / "torchrun"), *LOCAL, f"--nnodes={case.nodes}", *endpoint, str(TRAINING)]
         for node in nodes:
-            job.start(node, command)
+            job.start(node, command, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
 
     nodes = [f"n{number}" for number in range(case.nodes)]
     begin()
@@ -170,9 +181,9 @@ def cluster_run(job: Job, nodes: int, endpoint: str) -> tuple[list[str], dict[st
     return [*command, *LOCAL, str(TRAINING)], variables
 
 
-def lighthouse(job: Job, *, patience: int) -> dict[str, str]:
+def lighthouse(job: Job, *, patience: int, port: int | None = None) -> dict[str, str]:
     """Start torchft's Lighthouse beside the nodes; return what tells replicas where it is."""
-    port = free_port()
+    port = port or free_port()
     options = (f"--bind=127.0.0.1:{port}", "--min_replicas=1", f"--join_timeout_ms={2000 * patience}")
     job.start("lighthouse", [str(BIN / "torchft_lighthouse"), *options, f"--heartbeat_timeout_ms={HEARTBEAT}"])
     return {"TORCHFT_LIGHTHOUSE": f"http://127.0.0.1:{port}", "PATIENCE": str(patience)}

@@ -106,3 +106,18 @@ for step in run.steps(9):
     for rank in "01":
         job.start(f"n{rank}", [sys.executable, "train.py"], RANK=rank, **meeting)
     assert job.nodes["n0"].wait(120) == 1
+
+
+def test_replicas_go_on_when_the_lighthouse_is_started_again(job: Job) -> None:
+    variables = {"REPLICAS": "2", **lighthouse(job, patience=10)}
+    for node in ("n0", "n1"):
+        job.start(node, [sys.executable, str(TRAINING)], **variables)
+    job.wait_for_step(5, active=2)
+    job.signal("n0", signal.SIGKILL)  # so that the Lighthouse has counted more than one quorum
+    job.wait_for_step(0, active=1, after=job.events()[-1]["at"])
+    job.start("n0", [sys.executable, str(TRAINING)], **variables)
+    job.wait_for_step(0, active=2, after=job.events()[-1]["at"])
+    at = job.signal("lighthouse", signal.SIGKILL)
+    lighthouse(job, patience=10, port=int(variables["TORCHFT_LIGHTHOUSE"].rpartition(":")[2]))
+    again = job.wait_for_step(0, active=2, after=at + 2)
+    job.wait_for_step(again["step"] + 20, active=2)
