@@ -141,13 +141,17 @@ class Reporter:
             self._steps.share += share
             self._steps.loss = self._steps.loss if value is None else value
 
+    def stop(self) -> None:
+        """End the thread; the last report is not sent."""
+        self._ended.set()
+
     def finish(self, *, complete: bool) -> None:
         """Send the last report, and end the thread.
 
         Args:
             complete: Whether the run has done its last step: what follows is no lost time.
         """
-        self._ended.set()
+        self.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=LOOK_EVERY)
         self._attempt("the last report", lambda: self._report(self._node.now(), finished=complete))

@@ -83,6 +83,7 @@ class Run:
             while self._done < count and not self._ended:
                 step = self._replicas.start() if self._replicas else self._step
                 if step >= count:  # a peer gave the state of the end
+                    self._reporter.finish(complete=True)
                     return
                 self._step = step + 1
                 self._shared, self._has_reported = None, False
@@ -92,8 +93,10 @@ class Run:
                     self._report(step, loss=None, samples=None)
             if "_saver" in vars(self):
                 self._saver.finish()
-        finally:
-            self._reporter.finish(complete=self._done >= count)
+        except BaseException:  # the script failed or left the loop: it is not kept waiting for a last report
+            self._reporter.stop()
+            raise
+        self._reporter.finish(complete=self._done >= count)
         if self._done < count:
             print(f"A node is drained: the run goes on with step {self._done}", file=sys.stderr)  # noqa: T201
             raise SystemExit(Exit.AGAIN)

@@ -40,6 +40,19 @@ def test_steps_without_a_report_count_too(capsys: pytest.CaptureFixture[str]) ->
     assert (line["step"], "Loss" in line) == (2, False)
 
 
+def test_a_script_that_leaves_the_loop_or_fails_is_not_kept_waiting(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        for step in Run(global_batch=8).steps(3):
+            raise ValueError(f"the loss of step {step} is no number")
+
+    for _ in Run(global_batch=8).steps(3):
+        break
+    with pytest.raises(ValueError, match="of step 0"):
+        fail()
+
+    assert capsys.readouterr().out == ""
+
+
 @pytest.fixture
 def _aws() -> Iterator[None]:
     with mock_aws():
