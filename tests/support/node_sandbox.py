@@ -53,6 +53,7 @@ case "$1 $2" in
     head -n 1 "$SANDBOX/lifecycle"
     if (($(wc -l <"$SANDBOX/lifecycle") > 1)); then sed -i 1d "$SANDBOX/lifecycle"; fi
     ;;
+  "autoscaling describe-scaling-activities") cat "$SANDBOX/replaced" ;;
 esac
 """,
     "blkid": """[[ -e $SANDBOX/labels/${@: -1} ]]""",
@@ -102,6 +103,7 @@ esac
 name=$(sed 's|^/||; s|-|\\\\x2d|g; s|/|-|g' <<<"${@: -1}")
 echo "$name.${2#--suffix=}"
 """,
+    "timedatectl": "echo yes",
     "uname": "echo 6.8.0-1040-aws",
 }
 # What an image may lack, and the package that brings it.

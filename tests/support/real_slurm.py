@@ -4,6 +4,7 @@
 network, process ids and mounts of their own, and each node its own devices.
 """
 
+import json
 import os
 import shutil
 import stat
@@ -17,15 +18,20 @@ from typing import TypeVar
 
 import pytest
 
+from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.nodes.rules.context import ClusterContext
 from cdk_training_cluster.orchestrators.slurm.configuration import NodeGroupConfiguration, SlurmConfiguration
 from cdk_training_cluster.orchestrators.slurm.node_scripts import (
-    DRAIN_FOLDER,
     NodeFacts,
     install_script,
     pcs_commands,
 )
+from cluster_contract.node_files import DRAIN
 from slurm_files import slurm_files
+from verified_node import START
 
 BUILT = Path(__file__).parents[2] / "build/slurm"
 _MACHINE = Path(__file__).parent / "slurm/machine.sh"
@@ -33,7 +39,12 @@ _MACHINE = Path(__file__).parent / "slurm/machine.sh"
 _PATIENCE_SECONDS = 120
 # The commands that nodes have of others: what each answers is in the node's own folders.
 _COMMANDS = {
-    "nvidia-smi": 'for each in /dev/nvidia[0-9]*; do echo "GPU ${each#/dev/nvidia}: NVIDIA"; done',
+    "nvidia-smi": """
+if [[ $* != *query-gpu* ]]; then exit; fi
+for each in /dev/nvidia[0-9]*; do
+  echo "${each#/dev/nvidia}, NVIDIA, GPU-0, 1, 00000000:00:00.0, 1, 0, No, No, Disabled"
+done""",
+    "cluster-node": f"exec /usr/bin/python3 -I -c '{START}' /srv/scripts /srv/scripts \"$@\"",
     "stat": 'if [[ $* == *--file-system* ]]; then cat /run/file-system; else exec /usr/bin/stat "$@"; fi',
 }
 
@@ -60,11 +71,13 @@ class RealSlurm:
         self.root = Path(f"/proc/{first_process}/root")
         self._counts = {each.group.name: each.group.count for each in nodes.nodes}
         self._write_configuration()
+        (self.root / "srv/scripts").mkdir()
+        write_scripts(self.root / "srv/scripts", AcceleratorVendor.NVIDIA)
         for name, does in _COMMANDS.items():
             self.put_command(name, does)
         for each, group in zip(nodes.nodes, configuration.node_groups, strict=True):
             for node in self.nodes_of(group.name):
-                self._make_node(node, group, install_script(_facts(each.infos[0].nvidia_gpu_count, configuration)))
+                self._make_node(node, group, each.infos[0])
 
     def nodes_of(self, group: str) -> list[str]:
         """Return the names of a group's nodes.
@@ -187,7 +200,7 @@ class RealSlurm:
             node: Its name.
             reason: Why.
         """
-        folder = self.folder(node) / DRAIN_FOLDER[1:]
+        folder = self.folder(node) / DRAIN[1:]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "xid").write_text(reason + "\n")
 
@@ -197,7 +210,7 @@ class RealSlurm:
         Args:
             node: Its name.
         """
-        shutil.rmtree(self.folder(node) / DRAIN_FOLDER[1:], ignore_errors=True)
+        shutil.rmtree(self.folder(node) / DRAIN[1:], ignore_errors=True)
         self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait_for_state(node, "IDLE")
 
@@ -332,9 +345,9 @@ class RealSlurm:
         yield
         self.times[what] = time.monotonic() - start
 
-    def _make_node(self, node: str, group: NodeGroupConfiguration, install: str) -> None:
+    def _make_node(self, node: str, group: NodeGroupConfiguration, info: InstanceTypeInfo) -> None:
         folder = self.folder(node)
-        for part in ("dev", "opt/aws/pcs/scheduler", "run", "sys/class/infiniband/efa0"):
+        for part in ("dev", "opt/aws/pcs/scheduler", "opt/cdk-training-cluster", "run", "sys/class/infiniband/efa0"):
             (folder / part).mkdir(parents=True)
         for name in ("null", "zero", "full", "random", "urandom", "tty"):
             _copy_device(self.root / "dev" / name, folder / "dev" / name)
@@ -345,16 +358,15 @@ class RealSlurm:
         commands.parent.mkdir(parents=True, exist_ok=True)
         commands.symlink_to("/usr/bin")
         (folder / "run/file-system").write_text("lustre\n")
-        (folder / "install.sh").write_text(install)
+        facts = NodeFacts(slurm_bin=pcs_commands(self.configuration.version))
+        (folder / "install.sh").write_text(install_script(facts))
+        expected = {info.name: {"gpus": info.nvidia_gpu_count, "efa_devices": 1}}
+        settings = shell_assignments({"MOUNT_POINT": "/fsx", "EXPECTED": json.dumps(expected)})
+        (folder / "opt/cdk-training-cluster/settings").write_text(settings)
 
     def _write_configuration(self, stopped: Collection[str] = ()) -> None:
         for name, text in slurm_files(self.configuration, self._counts, stopped=stopped).items():
             (self.root / "etc/slurm" / name).write_text(text)
-
-
-def _facts(gpus: int, configuration: SlurmConfiguration) -> NodeFacts:
-    commands = pcs_commands(configuration.version)
-    return NodeFacts(gpus=gpus, neuron_devices=0, efa_devices=1, mount_point="/fsx", slurm_bin=commands)
 
 
 def _time(text: str) -> datetime:

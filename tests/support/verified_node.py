@@ -15,7 +15,7 @@ from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from max_seconds import MAX_SECONDS
 
-_START = (
+START = (
     "import sys; sys.path[:0] = [sys.argv.pop(1), sys.argv.pop(1)]; from cluster_node.__main__ import main; main()"
 )
 _FIELDS = "{}, NVIDIA H100 80GB HBM3, GPU-{}, 16533230000{}, 00000000:5{}:00.0, 580.95.05, 0, No, No, Disabled"
@@ -105,7 +105,7 @@ class VerifiedNode:
         """Run the program: with nvidia-ml-py where it is given a library, else with nvidia-smi."""
         options = ["-I"] if nvml else ["-I", "-S"]
         return subprocess.run(
-            [sys.executable, *options, "-c", _START, str(AGENT.parent), str(CONTRACT.parent), "verify", *arguments],
+            [sys.executable, *options, "-c", START, str(AGENT.parent), str(CONTRACT.parent), "verify", *arguments],
             env={
                 "PATH": f"{self.programs}:{os.defpath}",
                 "ROOT": str(self.root),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cdk_training_cluster.nodes.node_fleet import NodeFleet
 
 LAUNCH_HOOK = "ready"
-"""The name of the lifecycle hook that waits until a node of a warm pool is set up."""
+"""The name of the lifecycle hook that waits until a node is set up and verified."""
 
 # Twice what the slowest set-up known takes, file system and scripts included; then the node is taken as it is.
 _LAUNCH_HOOK_SECONDS = 1800
@@ -125,8 +125,8 @@ class AutoScaling(FleetOwners):
         return launch_dialect.SPOT_FLEET if is_fleet else launch_dialect.AUTO_SCALING
 
     def node_setup(self, fleet: "NodeFleet") -> NodeSetup:
-        """Return that nodes of a warm pool say when they are set up."""
-        return NodeSetup(launch_hook=None if fleet.node_group.warm_pool is None else LAUNCH_HOOK)
+        """Return that nodes of a group with a hook say when they are set up and verified."""
+        return NodeSetup(launch_hook=LAUNCH_HOOK if _has_launch_hook(fleet) else None)
 
     def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
         """Make the group's Auto Scaling group or Spot Fleet."""
@@ -145,25 +145,38 @@ class AutoScaling(FleetOwners):
             placement_group=fleet.placement_group_name,
             reserved=reserved,
         )
-        if node_group.warm_pool is not None:
-            _make_warm_pool(fleet, group, size=node_group.warm_pool.size)
+        hook = _make_launch_hook(fleet, group) if _has_launch_hook(fleet) else None
+        if hook is not None and node_group.warm_pool is not None:
+            _make_warm_pool(fleet, group, size=node_group.warm_pool.size).node.add_dependency(hook)
         return MadeOwner(resource=group)
 
 
-def _make_warm_pool(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup, *, size: int) -> None:
-    # Without it, a node would be stopped in the middle of its set-up.
+def _has_launch_hook(fleet: "NodeFleet") -> bool:
+    group = fleet.node_group
+    return not group.capacity.owned_by_spot_fleet and (group.warm_pool is not None or fleet.is_verified)
+
+
+def _make_launch_hook(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup) -> autoscaling.CfnLifecycleHook:
+    # Without it, a node that fails its verification would be in service before it knows, and one of a warm pool would
+    # be stopped in the middle of its set-up.
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
-    hook = autoscaling.CfnLifecycleHook(
+    return autoscaling.CfnLifecycleHook(
         fleet,
         "LaunchHook",
         auto_scaling_group_name=group.ref,
         lifecycle_hook_name=LAUNCH_HOOK,
         lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
-        # A node whose set-up failed stays to be inspected; another in its place would fail in the same way.
+        # A node whose set-up failed stays to be inspected; another in its place would fail in the same way. One that
+        # failed its verification answers by itself.
         default_result="CONTINUE",
         heartbeat_timeout=_LAUNCH_HOOK_SECONDS,
     )
-    pool = autoscaling.CfnWarmPool(
+
+
+def _make_warm_pool(
+    fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup, *, size: int
+) -> autoscaling.CfnWarmPool:
+    return autoscaling.CfnWarmPool(
         fleet,
         "WarmPool",
         auto_scaling_group_name=group.ref,
@@ -173,4 +186,3 @@ def _make_warm_pool(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup, 
         pool_state="Stopped",
         instance_reuse_policy=autoscaling.CfnWarmPool.InstanceReusePolicyProperty(reuse_on_scale_in=True),
     )
-    pool.node.add_dependency(hook)

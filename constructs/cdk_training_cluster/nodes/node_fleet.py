@@ -17,6 +17,7 @@ from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
+from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes, is_verified
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
@@ -182,7 +183,12 @@ class NodeFleet(Construct):
     @property
     def efa_interfaces(self) -> int:
         """How many Elastic Fabric Adapters each node of the first type has."""
-        return sum(interface.interface_type != "interface" for interface in self.network_interfaces)
+        return efa_devices(self.network_interfaces)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether its nodes verify themselves before they enter service, and at each boot."""
+        return any(is_verified(info, self.efa_interfaces) for info in self.instance_types)
 
     @property
     def launch_template(self) -> ec2.LaunchTemplate:
@@ -328,7 +334,7 @@ class NodeFleet(Construct):
                     instance_type=types[0],
                     network=self.network,
                     instance_profile=self.instance_profile,
-                    user_data=self.make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types[0], setup).user_data,
+                    user_data=self.make_bootstrap(f"Bootstrap{_suffix(number)}", layout, types, setup).user_data,
                     more_user_data=setup.user_data_parts,
                     security_groups=owners.security_groups(self),
                     placement_group=self.placement_group_name,
@@ -341,14 +347,14 @@ class NodeFleet(Construct):
         ]
 
     def make_bootstrap(
-        self, id: str, layout: LaunchLayout, instance_type: InstanceTypeInfo, setup: NodeSetup
+        self, id: str, layout: LaunchLayout, instance_types: Sequence[InstanceTypeInfo], setup: NodeSetup
     ) -> NodeBootstrap:
         """Make what sets nodes up, for an owner that takes no launch template; those that do are given it.
 
         Args:
             id: The construct's id.
             layout: The nodes' network interfaces.
-            instance_type: The nodes' type.
+            instance_types: The types that the nodes may have.
             setup: What the owner changes in it.
         """
         group = self.node_group
@@ -359,7 +365,8 @@ class NodeFleet(Construct):
                 cluster_name=self.cluster_name,
                 node_group=group.name,
                 role=self.role,
-                instance_type=instance_type,
+                instance_type=instance_types[0],
+                expected=expected_nodes(instance_types, efa_devices(layout.interfaces)),
                 efa=layout.efa,
                 efa_traffic=layout.efa and self.reports_efa_traffic,
                 mount=self.mount if setup.mounts else None,
@@ -370,7 +377,7 @@ class NodeFleet(Construct):
                 joins_disks=setup.joins_disks,
                 collector=self._collector,
                 runs_table=self._runs_table,
-                node_hour_usd=self._node_hour_usd(instance_type),
+                node_hour_usd=self._node_hour_usd(instance_types[0]),
             )
         except ValueError as error:
             lines = str(error).splitlines()

@@ -1,10 +1,12 @@
 """Nodes that are kept stopped: the pool, the hook that lets them be set up first, and what is refused."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from aws_cdk import CfnParameter
+from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import Capacity, NodeGroup, WarmPool
 from fleet_scene import GROUP, HOOK, PLACEMENT, TEMPLATE, WARM_POOL, bought
@@ -40,11 +42,21 @@ def test_no_node_enters_the_pool_before_it_is_set_up() -> None:
     assert "\nLAUNCH_HOOK='ready'\n" in scene.user_data()
 
 
-def test_without_a_pool_nothing_waits_for_a_node() -> None:
-    scene = bought()
-    assert not scene.all(HOOK)
+def test_without_a_pool_groups_wait_for_nodes_that_are_verified_only() -> None:
+    scene = bought(capacity=Capacity.spot(), instance_types=["g6.12xlarge", "g6e.12xlarge"], efa=False)
+    assert len(scene.all(HOOK)) == 1
     assert not scene.all(WARM_POOL)
+    assert "\nLAUNCH_HOOK='ready'\n" in scene.user_data()
+    expected = next(line for line in scene.user_data().splitlines() if line.startswith("EXPECTED="))
+    assert json.loads(expected.removeprefix("EXPECTED=").strip("'")) == {
+        "g6.12xlarge": {"gpus": 4, "gpu": "L4", "disks": 4},
+        "g6e.12xlarge": {"gpus": 4, "gpu": "L40S", "disks": 2},
+    }
+    image = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
+    scene = bought(instance_types=["m7i.48xlarge"], efa=False, machine_image=image)
+    assert not scene.all(HOOK)
     assert "\nLAUNCH_HOOK=''\n" in scene.user_data()
+    assert "EXPECTED=" not in scene.user_data()
 
 
 @pytest.mark.parametrize(

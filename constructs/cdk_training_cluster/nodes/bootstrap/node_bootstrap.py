@@ -128,17 +128,19 @@ def lustre_interfaces(instance_type: InstanceTypeInfo) -> int:
 class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
-    In this order: Ubuntu's own updates pause, the user's scripts before, limits, kernel hold, local NVMe, EFA
-    check, Lustre client, mount and the program `cluster-node`, environment, CloudWatch agent, Neuron reader,
-    collector for Prometheus, the user's scripts after, and updates resume. The first step that fails ends it: the
-    node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
+    In this order: Ubuntu's own updates pause, the program `cluster-node`, the user's scripts before, limits, kernel
+    hold, local NVMe, EFA check, Lustre client, mount, environment, CloudWatch agent, Neuron reader, collector for
+    Prometheus, the user's scripts after, updates resume, and the node is verified. The first step that fails ends it:
+    the node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
     `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running it again,
     `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already. The collector is
     the exception: a node starts without it, and `NODE_METRICS.collector_failed` says so.
 
-    Where a lifecycle hook waits for the nodes, a node completes its action when it is set up, and again
-    whenever it has started anew: then local NVMe is there and the file system mounted. One whose set-up failed
-    does not; what becomes of it is for the hook to say when its time is up.
+    Where a lifecycle hook waits for the nodes, a node completes its action when it is set up and verified, and again
+    whenever it has started anew: then local NVMe is there and the file system mounted. One that failed its
+    verification by a fault that another instance would not have asks to be replaced, unless three of its group were
+    within a day. One whose set-up failed does not answer; what becomes of it is for the hook to say when its time is
+    up.
 
     Resources: S3 assets, and statements in the role's policy: reading these assets, writing metrics to the
     library's namespace, and with a hook, finding the node's own group and completing actions in groups that
@@ -168,6 +170,7 @@ class NodeBootstrap(Construct):
         collector: Collector | None = None,
         runs_table: str | None = None,
         node_hour_usd: float | None = None,
+        expected: str = "",
     ) -> None:
         """Make the scripts and the user data.
 
@@ -192,6 +195,8 @@ class NodeBootstrap(Construct):
             collector: Where the nodes' metrics for Prometheus go. Default: - nowhere.
             runs_table: The name of the DynamoDB table in which nodes of a run find each other. Default: - none.
             node_hour_usd: What a node costs an hour, in USD, for jobs to count. Default: - that is not known.
+            expected: What the nodes verify themselves against, as `expected_nodes` returns it. Default: - they are
+                not verified.
 
         Raises:
             ValueError: A name, a variable or a script is not usable; every reason, a line each.
@@ -231,6 +236,7 @@ class NodeBootstrap(Construct):
                     "SCRIPTS_BEFORE": _sources(before, scripts_before),
                     "SCRIPTS_AFTER": _sources(after, scripts_after),
                     "LAUNCH_HOOK": launch_hook or "",
+                    **({"EXPECTED": expected} if expected else {}),
                     **({} if joins_disks else {"DISKS_TAKEN": "yes"}),
                     **({"RUNS_TABLE": runs_table} if runs_table else {}),
                     **({"NODE_HOUR_USD": f"{node_hour_usd:g}"} if node_hour_usd else {}),
@@ -283,7 +289,9 @@ def let_nodes_complete_actions(principal: iam.IPrincipal, cluster_name: str) -> 
     """
     principal.add_to_principal_policy(
         iam.PolicyStatement(
-            actions=["autoscaling:DescribeAutoScalingInstances"], resources=["*"], conditions=in_this_region()
+            actions=["autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeScalingActivities"],
+            resources=["*"],
+            conditions=in_this_region(),
         )
     )
     principal.add_to_principal_policy(

@@ -136,7 +136,7 @@ class HyperPodOrchestrator(Orchestrator):
         """Add the group to the HyperPod cluster."""
         group = fleet.node_group
         layout = next(iter(launch_layouts(group, fleet.instance_types, self.kind)))
-        set_up = fleet.make_bootstrap("Bootstrap", layout, fleet.instance_type, NodeSetup(mounts=False))
+        set_up = fleet.make_bootstrap("Bootstrap", layout, fleet.instance_types, NodeSetup(mounts=False))
         lifecycle = make_lifecycle(
             fleet,
             cluster_name=fleet.cluster_name,

@@ -147,11 +147,7 @@ class SlurmOrchestrator(Orchestrator):
         info, sharing = fleet.instance_type, fleet.node_group.gpu_sharing
         profiles = {} if sharing is None else sharing.partitions_of(info)
         return NodeFacts(
-            gpus=info.nvidia_gpu_count,
-            neuron_devices=info.neuron_device_count,
-            efa_devices=fleet.efa_interfaces,
             slurm_bin=pcs_commands(self.slurm.version.value),
-            mount_point="" if fleet.mount is None else fleet.mount.mount_point,
             mps=sharing is not None and sharing.method is SharingMethod.MPS,
             mig_profiles=tuple(profile for profile, count in profiles.items() for _ in range(count)),
         )

@@ -1,5 +1,6 @@
 """When a node tells Auto Scaling that it is ready: new, and started again out of a warm pool."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -113,6 +114,70 @@ def test_a_node_for_which_no_hook_waits_asks_nobody(make_node: MakeNode) -> None
     assert "hook" not in node.steps
     assert not [call for call in node.calls if call.startswith(("aws", "curl"))]
     assert "network-online" not in node.read("etc/systemd/system/cdk-training-cluster-boot.service")
+
+
+# When it is verified
+
+
+@pytest.fixture
+def verified(make_node: MakeNode) -> NodeSandbox:
+    """A node of a group with a launch hook, with the one EFA device that it is expected to have."""
+    expected = '{"p5.4xlarge":{"efa_devices":1}}'
+    node = make_node(LAUNCH_HOOK="ready", MOUNT_SOURCE="", MOUNT_POINT="", EXPECTED=expected)
+    node.in_states("Pending:Wait")
+    (node.sandbox / "replaced").write_text("2\n")
+    return node
+
+
+def test_a_node_is_verified_before_its_group_counts_on_it_and_at_each_boot(verified: NodeSandbox) -> None:
+    for arguments in ([], ["--boot"]):
+        assert verified.bootstrap(*arguments).returncode == 0
+        assert verified.steps[-2:] == ["verify", "hook"]
+        assert json.loads(verified.read("var/lib/cdk-training-cluster/verify.json"))["passed"]
+    assert _completions(verified) == [COMPLETED] * 2
+
+
+def test_a_node_with_a_fault_of_its_host_is_replaced_and_never_called_ready(verified: NodeSandbox) -> None:
+    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
+    verified.change_settings(EFA="")
+    assert verified.bootstrap().returncode == 1
+    assert _completions(verified) == [COMPLETED.replace("CONTINUE", "ABANDON")]
+    assert (verified.state["state"], verified.state["step"]) == ("failed", "verify")
+    assert "efa_count: the node has 0 EFA devices" in verified.state["message"]
+    assert (verified.root / "run/cdk-training-cluster/drain/verify").exists()
+    # What says that it is ready needs a set-up to the end.
+    (verified.root / "sys/lost").rename(verified.root / "sys/class/infiniband/rdmap0s6")
+    assert verified.bootstrap("--boot").returncode == 0
+    assert len(_completions(verified)) == 1
+
+
+@pytest.mark.parametrize(
+    ("replaced", "message"),
+    [
+        ("3", "3 nodes of workers-group were replaced within a day before they entered service, and 3 may be"),
+        ("None", "failed its verification and is not replaced: it takes no job until it passes cluster-node verify"),
+        ("", "is not replaced"),
+    ],
+)
+def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
+    verified: NodeSandbox, replaced: str, message: str
+) -> None:
+    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
+    verified.change_settings(EFA="")
+    (verified.sandbox / "replaced").write_text(replaced)
+    if not replaced:
+        verified.fail("aws", "describe-scaling-activities")
+    assert verified.bootstrap().returncode == 1
+    assert _completions(verified) == []
+    assert message in verified.read(LOG)
+
+
+def test_a_fault_that_every_node_would_have_replaces_none(verified: NodeSandbox) -> None:
+    (verified.sandbox / "bin/timedatectl").write_text("#!/bin/bash\nexit 0\n")
+    (verified.root / "sys/class/infiniband/rdmap0s6/ports/1").mkdir(parents=True)
+    verified.write("sys/class/infiniband/rdmap0s6/ports/1/state", "1: DOWN\n")
+    assert verified.bootstrap().returncode == 1
+    assert (verified.state["step"], _completions(verified)) == ("verify", [])
 
 
 # When there is nothing to complete

@@ -68,15 +68,15 @@ def test_the_steps_come_in_order(make_node: MakeNode) -> None:
     node.change_settings(SCRIPTS_AFTER=[node.user_script("ccc.sh", "true")])
     assert node.bootstrap().returncode == 0
     assert node.steps == [
-        *["updates", "before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre", "mount"],
-        *["commands", "environment", "agent", "neuron", "after: ccc.sh", "updates", "watch"],
+        *["updates", "commands", "before: a.sh", "before: bb.sh", "limits", "kernel", "nvme", "efa", "lustre"],
+        *["mount", "environment", "agent", "neuron", "after: ccc.sh", "updates", "watch"],
     ]
 
 
 def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(make_node: MakeNode) -> None:
     node = make_node(vendor=AcceleratorVendor.OTHER, EFA="", MOUNT_SOURCE="", MOUNT_POINT="")
     assert node.bootstrap().returncode == 0
-    assert node.steps == ["updates", "limits", "kernel", "nvme", "commands", "environment", "updates", "watch"]
+    assert node.steps == ["updates", "commands", "limits", "kernel", "nvme", "environment", "updates", "watch"]
     assert node.read("etc/fstab") == "UUID=1234 / xfs defaults,noatime 1 1\n"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,14 @@ from typing import Any
 
 import pytest
 
+from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
+from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.orchestrators.slurm import node_scripts
-from cdk_training_cluster.orchestrators.slurm.node_scripts import DRAIN_FOLDER, NodeFacts, install_script
+from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script
 from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG
+from cluster_contract.node_files import DRAIN
 from max_seconds import MAX_SECONDS
+from verified_node import START
 
 _SCONTROL = """#!/bin/bash
 printf '%s\\n' "$SLURM_CONF $*" >>"$ROOT/scontrol"
@@ -22,21 +27,24 @@ if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
 """
 
 
+_GPU = "0, NVIDIA H100 80GB HBM3, GPU-0, 1653323, 00000000:53:00.0, 580.95.05, 0, No, No, Disabled"
+
+
 class Node:
-    """A node in a directory, with 2 GPUs, 1 Neuron device, 2 EFA devices and a file system."""
+    """A node in a directory, with a GPU, an EFA device and a file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in ("rdma0", "rdma1"):
-            self.write(f"sys/class/infiniband/{name}")
-        self.write("dev/neuron0")
+        self.write("sys/class/infiniband/rdma0/ports/1/state", "4: ACTIVE")
         self.command("stat", "echo lustre")
-        self.command("nvidia-smi", "echo 'GPU 0: H100'; echo '  MIG 1g.10gb Device 0'; echo 'GPU 1: H100'")
+        self.command("nvidia-smi", f"if [[ $* == *query-gpu* ]]; then echo '{_GPU}'; fi")
+        self.command("cluster-node", f"exec /usr/bin/python3 -I -c '{START}' {AGENT.parent} {CONTRACT.parent} \"$@\"")
         self.command("scontrol", _SCONTROL)
+        expected = json.dumps({"p5.4xlarge": {"gpus": 1, "gpu": "H100", "efa_devices": 1}})
+        settings = {"MOUNT_POINT": "/fsx", "EXPECTED": expected}
+        self.write("opt/cdk-training-cluster/settings", shell_assignments(settings))
         self.write("shown", "NodeName=n1 State=IDLE")
-        self.facts = NodeFacts(
-            gpus=2, neuron_devices=1, efa_devices=2, mount_point="/fsx", slurm_bin=str(root / "usr/local/bin")
-        )
+        self.facts = NodeFacts(slurm_bin=str(root / "usr/local/bin"))
         self.install()
 
     def install(self, **changes: Any) -> subprocess.CompletedProcess[str]:
@@ -88,23 +96,21 @@ def _failed_set_up(node: Node) -> None:
 
 ALL, AFTER, UNDER_A_JOB = {PROLOG, EPILOG, HEALTH_CHECK}, {PROLOG, EPILOG}, {PROLOG}
 FAULTS: list[tuple[Callable[[Node], object], set[str], str]] = [
-    (lambda node: node.write(f"{DRAIN_FOLDER}/xid"[1:], "Xid 79 of GPU 3\nmore"), ALL, "Xid 79 of GPU 3"),
-    (lambda node: node.write(f"{DRAIN_FOLDER}/by-hand"[1:]), ALL, "by-hand"),
-    (lambda node: (node.root / "dev/neuron0").unlink(), ALL, "the node has 0 Neuron devices, and the instance type"),
+    (lambda node: node.write(f"{DRAIN}/xid"[1:], "Xid 79 of GPU 3\nmore"), ALL, "Xid 79 of GPU 3"),
+    (lambda node: node.write(f"{DRAIN}/by-hand"[1:]), ALL, "by-hand"),
     (
-        lambda node: (node.root / "sys/class/infiniband/rdma1").unlink(),
+        lambda node: shutil.rmtree(node.root / "sys/class/infiniband/rdma0"),
         ALL,
-        "the node has 1 EFA devices, and its launch template asks for 2",
+        "the node has 0 EFA devices, and its launch template asks for 1",
     ),
-    (
-        lambda node: node.command("nvidia-smi", "echo 'GPU 0: H100'"),
-        AFTER,
-        "nvidia-smi lists 1 GPUs, and the instance",
-    ),
-    (lambda node: node.command("nvidia-smi", "exit 9"), AFTER, "nvidia-smi failed, or did not answer in 30 seconds"),
+    (lambda node: node.command("nvidia-smi", "exit 9"), AFTER, "nvidia-smi ended with exit status 9"),
     (lambda node: node.command("stat", "echo tmpfs"), UNDER_A_JOB, "/fsx is tmpfs, not lustre: the file system is"),
-    (lambda node: node.command("stat", "exit 1"), UNDER_A_JOB, "/fsx did not answer in 30 seconds"),
     (_failed_set_up, UNDER_A_JOB, "the set-up of the node failed at mount: no answer"),
+    (
+        lambda node: node.command("cluster-node", "exit 1"),
+        UNDER_A_JOB,
+        "cluster-node verify ended with exit status 1 and said nothing",
+    ),
 ]
 
 
@@ -130,7 +136,7 @@ def test_a_node_without_a_fault_asks_slurm_for_nothing(node: Node) -> None:
 
 def test_a_node_that_is_drained_keeps_its_reason(node: Node) -> None:
     node.write("shown", "NodeName=n1 State=IDLE+DRAIN Reason=rack moves")
-    node.write(f"{DRAIN_FOLDER}/xid"[1:], "Xid 79")
+    node.write(f"{DRAIN}/xid"[1:], "Xid 79")
     assert node.slurm_runs(HEALTH_CHECK) != 0
     assert not any("update" in line for line in node.asked)
 
@@ -164,7 +170,6 @@ def test_a_node_whose_jobs_share_gpus_runs_the_server_of_mps(node: Node) -> None
 
 
 def test_nodes_that_start_together_share_complete_homes(node: Node) -> None:
-    node.write("opt/cdk-training-cluster/settings", "MOUNT_POINT=/fsx\n")
     node.write("etc/fstab")
     for number in range(40):
         node.write(f"home/ubuntu/{number}/.profile", "image")

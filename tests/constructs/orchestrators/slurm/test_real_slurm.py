@@ -195,7 +195,7 @@ def test_a_job_runs_elsewhere_where_a_node_fails_its_prolog(slurm: RealSlurm) ->
         job = slurm.submit("--nodes=3", "--gpus-per-node=8", script="echo on $SLURM_JOB_NODELIST")
         slurm.wait_for_job(job, "COMPLETED")
     shown = slurm.wait_for_state("workers-1", "DRAIN")
-    assert shown["Reason"] == "nvidia-smi lists 7 GPUs, and the instance type has 8"
+    assert shown["Reason"] == "the driver lists 7 GPUs, and p5.48xlarge has 8"
     assert slurm.output(job).strip() == "on workers-[2-4]"
     _copy(slurm, "workers-2", "workers-1")
     slurm.mend("workers-1")

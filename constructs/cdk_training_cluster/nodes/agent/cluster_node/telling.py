@@ -102,7 +102,7 @@ def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[st
             json.dumps([{"Key": VERIFIED_TAG, "Value": tag[:_MAX_TAG_VALUE]}]),
         ),
     )
-    for what, *call in calls:
+    for what, *call in calls if instance_id else calls[:1]:
         answer = ask(["aws", "--region", facts.region, *call], _SECONDS)
         if not answer.succeeded:
             yield f"the result could not be {what}: {answer.trouble}"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Sets a node up, step by step. The first step that fails ends it, is reported, and is named.
 #   bootstrap.sh         everything: the first start, or again by hand
-#   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe, and what Auto Scaling was told
+#   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe, the verification, and what Auto Scaling was
+#                        told
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -44,6 +45,7 @@ mkdir -p "${LOG%/*}" "$STATE_DIR"
 touch "$LOG"
 if [[ ${1:-} == --boot ]]; then
   run nvme bash nvme.sh
+  if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh --boot; fi
   if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh --boot; fi
   reported=yes
   exit 0
@@ -52,6 +54,8 @@ fi
 report_state running "" ""
 rm -f "$SET_UP"
 run updates bash updates.sh pause
+# Scripts of an engine call the program.
+run commands bash commands.sh
 run_user_scripts before "${SCRIPTS_BEFORE[@]}"
 run limits bash limits.sh
 run kernel bash kernel.sh
@@ -62,7 +66,6 @@ if [[ -n $MOUNT_SOURCE ]]; then
   if [[ -n ${MOUNT_EFA:-} ]]; then run lustre-efa bash lustre_efa.sh; fi
   run mount bash mount.sh
 fi
-run commands bash commands.sh
 run environment bash environment.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
@@ -71,6 +74,7 @@ run_user_scripts after "${SCRIPTS_AFTER[@]}"
 run updates bash updates.sh resume
 # It asks the GPUs, which scripts may divide.
 run watch bash watch.sh
+if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh; fi
 step=report
 report_state ready "" ""
 to_console "ready"

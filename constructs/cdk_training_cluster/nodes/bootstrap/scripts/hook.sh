@@ -3,10 +3,28 @@
 # and before it counts on one that it has started again.
 #   hook.sh         the node has been set up just now
 #   hook.sh --boot  it was started again: jobs that are sent there then find the file system mounted
+#   hook.sh --bad   it failed its verification: Auto Scaling terminates it and launches another
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
+
+# So many nodes a day of a group are replaced before they enter service. One that would be the next stays, and takes no
+# job: a fault that every new node has, such as an image's, would launch nodes for ever.
+MAX_REPLACED=3
+result=CONTINUE
+
+# may_be_replaced GROUP: whether fewer of its nodes were replaced within a day, by the group's own record.
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/tutorial-lifecycle-hook-instance-metadata.html
+may_be_replaced() {
+  local replaced since
+  since=$(date -u -d '1 day ago' +%FT%T)
+  replaced=$(aws autoscaling describe-scaling-activities --region "$REGION" --auto-scaling-group-name "$1" --no-paginate \
+    --query "length(Activities[?StartTime>='$since' && contains(Description, 'Completed with ABANDON Result')])" \
+    --output text) || return 1
+  log "$replaced nodes of $1 were replaced within a day before they entered service, and $MAX_REPLACED may be"
+  [[ $replaced =~ ^[0-9]+$ ]] && ((replaced < MAX_REPLACED))
+}
 
 # Fails as long as there is something to wait for. That no action is to be completed is no answer: Auto Scaling may say
 # so of a node that it has not got round to yet. The node's own state tells.
@@ -18,9 +36,13 @@ complete() {
   IFS=$'\t' read -r group state <<<"$answer"
   case $state in
     Pending:Wait | Warmed:Pending:Wait)
+      if [[ $result == ABANDON ]] && ! may_be_replaced "$group"; then
+        log "error: $instance of $group failed its verification and is not replaced: it takes no job until it passes cluster-node verify"
+        return 0
+      fi
       aws autoscaling complete-lifecycle-action --region "$REGION" --auto-scaling-group-name "$group" \
-        --lifecycle-hook-name "$LAUNCH_HOOK" --instance-id "$instance" --lifecycle-action-result CONTINUE || return 1
-      log "ok: Auto Scaling took the answer that $instance of $group is ready"
+        --lifecycle-hook-name "$LAUNCH_HOOK" --instance-id "$instance" --lifecycle-action-result "$result" || return 1
+      log "ok: Auto Scaling took the answer $result of $instance of $group"
       ;;
     "" | Pending | Warmed:Pending | Warmed:Stopped)
       log "waiting: Auto Scaling does not wait for $instance yet, whose state is '${state:-unknown}'"
@@ -38,6 +60,8 @@ if [[ ${1:-} == --boot ]]; then
     exit 0
   fi
   if [[ -n $MOUNT_SOURCE ]]; then bash mount.sh || exit 1; fi
+elif [[ ${1:-} == --bad ]]; then
+  result=ABANDON
 else
   printf '%s\n' "$instance" | write_file "$SET_UP"
 fi

@@ -10,12 +10,13 @@ LABEL=local-nvme
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-store-volumes.html: EBS volumes have another model
 MODEL='Amazon EC2 NVMe Instance Storage'
 
+EXPECTED=${EXPECTED:-}
 online=
-if [[ -n $LAUNCH_HOOK ]]; then online=$'Wants=network-online.target\nAfter=network-online.target\n'; fi
+if [[ -n $LAUNCH_HOOK$EXPECTED ]]; then online=$'Wants=network-online.target\nAfter=network-online.target\n'; fi
 write_file "$ROOT/etc/systemd/system/cdk-training-cluster-boot.service" <<EOF
 [Unit]
 Description=What a training node makes anew at each boot
-After=local-fs.target dlami-nvme.service
+After=local-fs.target dlami-nvme.service nvidia-fabricmanager.service nvidia-persistenced.service
 $online
 [Service]
 Type=oneshot

@@ -3,4 +3,4 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=node.sh
 source "${BASH_SOURCE[0]%/*}/node.sh"
-check drain_files gpus neuron_devices efa_devices
+check job-end

@@ -4,4 +4,4 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=node.sh
 source "${BASH_SOURCE[0]%/*}/node.sh"
-check drain_files neuron_devices efa_devices
+check job
