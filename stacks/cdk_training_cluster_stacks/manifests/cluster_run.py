@@ -24,6 +24,17 @@ _LABELS = {
 }
 
 
+_LOOK_FOR_DRAINS = f"""\
+for file in {node_files.DRAIN}/*; do
+  [ -e "$file" ] || continue
+  head -n 1 "$file" | tee /dev/termination-log
+  exit 1
+done
+"""
+# Quotas want them of each container; the job's own container asks for more.
+_LITTLE = {"cpu": "100m", "memory": "64Mi"}
+
+
 def runs_on_nodes(wanted: Wanted) -> bool:
     """Say whether the nodes have the package: those that Karpenter or HyperPod launch are not set up with it.
 
@@ -47,6 +58,8 @@ def command(wanted: Wanted, program: str) -> Sequence[str]:
 def add_to(pod: Object, container: Object) -> None:
     """Let a pod and its container see the node's files, and tell them of the run.
 
+    A container before it lets no job begin on a node that failed its verification or is drained.
+
     Args:
         pod: The pod's specification.
         container: Its container.
@@ -58,4 +71,14 @@ def add_to(pod: Object, container: Object) -> None:
         {"name": "PYTHONPATH", "value": _PACKAGE},
         *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in _LABELS.items()),
         {"name": "TRAINING_CLUSTER_ATTEMPT", "value": "$(JOBSET_UID)-$(JOBSET_RESTART_ATTEMPT)"},
+    ]
+    pod["initContainers"] = [
+        {
+            "name": "verification",
+            "image": container["image"],
+            # The reason is what kubectl logs and kubectl describe show.
+            "command": ["sh", "-c", _LOOK_FOR_DRAINS],
+            "resources": {"requests": dict(_LITTLE), "limits": dict(_LITTLE)},
+            "volumeMounts": [{"name": "cluster-drain", "mountPath": node_files.RUN, "readOnly": True}],
+        }
     ]
