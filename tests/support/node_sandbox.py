@@ -215,6 +215,7 @@ class NodeSandbox:
                 "PATH": f"{self.sandbox}/bin:{self.sandbox}/tools",
                 "ROOT": str(self.root),
                 "SANDBOX": str(self.sandbox),
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9",
             },
             cwd="/",
             capture_output=True,

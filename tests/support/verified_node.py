@@ -20,7 +20,10 @@ START = (
 )
 _FIELDS = "{}, NVIDIA H100 80GB HBM3, GPU-{}, 16533230000{}, 00000000:5{}:00.0, 580.95.05, 0, No, No, Disabled"
 COMMANDS = {
-    "aws": 'printf "%s\\n" "$*" >>"$ROOT/calls"',
+    "aws": """
+printf "%s\\n" "$*" >>"$ROOT/calls"
+if [[ $* == *put-events* ]]; then last=${@: -1}; cp "${last#file://}" "$ROOT/events"; echo '{"Entries": [{"EventId": "1"}]}'; fi
+""",
     "dd": "",
     "fi_info": "echo 'provider: efa'",
     "nvidia-smi": f"""
@@ -61,6 +64,7 @@ class VerifiedNode:
             self.command(name, does)
         self.write("dev/console")
         self.write("fsx/here")
+        self.write("proc/sys/kernel/random/boot_id", "8c9b1f0e-1111-4222-8333-444455556666\n")
         self.write("sys/devices/virtual/dmi/id/product_name", "p5.48xlarge\n")
         self.write("sys/devices/virtual/dmi/id/board_asset_tag", "i-0a1b2c3d4e5f67890\n")
         for number in range(2):

@@ -11,8 +11,9 @@ from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.agent.cluster_node.checking import FLOORS
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
-from cluster_contract.health import NodeReport
-from cluster_contract.node_files import AFFINITY, DRAIN, SPOOL
+from cluster_contract.faults import FaultAction
+from cluster_contract.health import NodeReport, ReportKind
+from cluster_contract.node_files import AFFINITY, DRAIN
 from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, build_nvml, nccl_row
 
 FAILED, OTHER_HOST = 1, 3
@@ -30,18 +31,15 @@ def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sound_node_passes_and_says_so(node: VerifiedNode) -> None:
     node.write(f"{DRAIN}/verify"[1:], "an earlier failure")
-    node.write("proc/sys/kernel/random/boot_id", "boot-1\n")
     done = node.verify()
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
     assert node.result["passed"]
-    (report,) = (node.root / SPOOL[1:]).glob("*-verified.json")
-    assert all(check.passed for check in NodeReport.from_json(report.read_text()).checks)
     assert node.result["serials"] == [f"16533230000{number}" for number in range(8)]
     assert not (node.root / DRAIN[1:] / "verify").exists()
     assert (node.root / "dev/console").read_text() == f"cdk-training-cluster: verified, {len(lines)} checks passed\n"
-    metric, tag = node.calls
+    metric, tag, _ = node.calls
     assert '"MetricName": "VerificationFailed"' in metric
     assert metric.count('"Value": 0') == 2
     assert "create-tags --resources i-0a1b2c3d4e5f67890" in tag
@@ -62,6 +60,14 @@ def test_a_bad_node_takes_no_job_and_tells_what_ends_its_faults(node: VerifiedNo
     assert '"Value": 1' in node.calls[0]
     assert "failed 20" in node.calls[1]
     assert node.calls[1].endswith('Z fabric_manager efa_count memlock"}]')
+    (event,) = json.loads((node.root / "events").read_text())
+    report = NodeReport.from_json(event["Detail"])
+    assert (report.kind, report.instance_id, len(report.serials)) == (ReportKind.VERIFIED, "i-0a1b2c3d4e5f67890", 8)
+    assert [(fault.code, fault.action) for fault in report.faults] == [
+        ("fabric_manager", FaultAction.REBOOT),
+        ("efa_count", FaultAction.REBOOT),
+    ]
+    assert [check.name for check in report.checks if not check.passed] == ["fabric_manager", "efa_count", "memlock"]
 
 
 def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> None:
@@ -70,8 +76,6 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
     assert done.returncode == 0
     assert "could not be counted: aws ended with exit status 254: AccessDenied" in done.stderr
     assert node.result["passed"]
-    (report,) = (node.root / SPOOL[1:]).glob("*-verified.json")
-    assert all(check.passed for check in NodeReport.from_json(report.read_text()).checks)
     before = node.result
     node.command("systemctl", "echo inactive")
     assert node.verify("--dry-run").returncode == OTHER_HOST
@@ -187,8 +191,6 @@ def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: Verifie
     assert f"-- {said} (the node does not fail by it: its floor was never measured)" in done.stdout
     assert said in (node.root / "dev/console").read_text()
     assert node.result["passed"]
-    (report,) = (node.root / SPOOL[1:]).glob("*-verified.json")
-    assert all(check.passed for check in NodeReport.from_json(report.read_text()).checks)
 
 
 @pytest.mark.parametrize(

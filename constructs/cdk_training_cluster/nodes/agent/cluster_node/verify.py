@@ -85,7 +85,7 @@ def _quick_checks(facts: Facts, moment: str) -> Iterator[Check]:
 
 
 def _verify(facts: Facts, *, record: bool) -> list[Check]:
-    start, instance = time.monotonic(), instance_id()
+    start, instance = time.monotonic(), instance_id() or _metadata("instance-id")
     reading = read_gpus() if facts.gpus else Reading("", [], [])
     own = versions(reading.driver)
     affinity = read_affinity(reading.gpus)
@@ -99,13 +99,14 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
         _write(node_files.AFFINITY, affinity)
         telling.record(facts, checks, instance, more)
         if instance:
-            # The watchdog sends it.
             reports.spool(telling.node_report(facts, checks, instance, serials))
     except OSError as error:
         sys.stderr.write(f"cluster-node verify: the result is not recorded, {error.filename}: {error.strerror}\n")
         return checks
     for trouble in telling.tell(facts, checks, instance):
         sys.stderr.write(f"cluster-node verify: {trouble}\n")
+    # A node that is replaced has no later. What cannot be sent now, the watchdog sends then.
+    reports.send(facts.region)
     return checks
 
 
@@ -120,13 +121,13 @@ def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: s
     yield from machine.check_throughput(facts)
     yield from machine.check_clock(_CLOCK_SECONDS)
     yield from machine.check_disks(facts)
-    yield from check_versions(facts, own, instance, _image_id())
+    yield from check_versions(facts, own, instance, _metadata("ami-id"))
     yield from check_all_reduce(facts, reading)
 
 
-def _image_id() -> str:
+def _metadata(path: str) -> str:
     try:
-        return Metadata().get("ami-id") or ""
+        return Metadata().get(path) or ""
     except OSError:
         return ""
 
