@@ -22,7 +22,10 @@ _FIELDS = "{}, NVIDIA H100 80GB HBM3, GPU-{}, 16533230000{}, 00000000:5{}:00.0, 
 COMMANDS = {
     "aws": """
 printf "%s\\n" "$*" >>"$ROOT/calls"
-if [[ $* == *put-events* ]]; then last=${@: -1}; cp "${last#file://}" "$ROOT/events"; echo '{"Entries": [{"EventId": "1"}]}'; fi
+if [[ $* != *put-events* ]]; then exit; fi
+last=${@: -1}
+cp "${last#file://}" "$ROOT/events"
+echo '{"Entries": [{"EventId": "1"}]}'
 """,
     "dd": "",
     "fi_info": "echo 'provider: efa'",

@@ -172,6 +172,14 @@ def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
     assert message in verified.read(LOG)
 
 
+def test_a_node_for_which_nothing_waits_is_set_up_and_takes_no_job(verified: NodeSandbox) -> None:
+    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
+    verified.change_settings(EFA="", LAUNCH_HOOK="")
+    assert verified.bootstrap().returncode == 0
+    assert verified.state["state"] == "ready"
+    assert (verified.root / "run/cdk-training-cluster/drain/verify").exists()
+
+
 def test_a_fault_that_every_node_would_have_replaces_none(verified: NodeSandbox) -> None:
     (verified.sandbox / "bin/timedatectl").write_text("#!/bin/bash\nexit 0\n")
     (verified.root / "sys/class/infiniband/rdmap0s6/ports/1").mkdir(parents=True)

@@ -220,8 +220,8 @@ def test_a_step_that_fails_is_named_where_an_operator_looks(
 
 
 def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_node: MakeNode) -> None:
-    # findmnt and blkid answer questions, snap serves the user data, sleep is a pause; disks have a table of
-    # their own, and so have file systems with EFA and collectors.
+    # findmnt, blkid and timedatectl answer questions, snap serves the user data, sleep is a pause; disks have a table
+    # of their own, and so have file systems with EFA and collectors.
     elsewhere = {
         "lnetctl",
         "lustre_rmmod",
@@ -230,6 +230,7 @@ def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_nod
         "snap",
         "docker",
         "sleep",
+        "timedatectl",
         "mount.lustre",
         "mdadm",
         "mkfs.xfs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
@@ -13,6 +14,7 @@ from .node_facts import Facts, paths, read_text
 from .programs import ask
 
 _SECONDS = 30
+_STARTS_SECONDS = 60
 
 
 def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
@@ -88,8 +90,13 @@ def _links(gpus: list[Gpu], expected: int) -> Check:
 
 
 def _fabric_manager() -> Check:
-    state = ask(["systemctl", "is-active", "nvidia-fabricmanager.service"], _SECONDS)
-    said = state.text.strip()
+    end = time.monotonic() + _STARTS_SECONDS
+    while True:
+        state = ask(["systemctl", "is-active", "nvidia-fabricmanager.service"], _SECONDS)
+        said = state.text.strip()
+        if said != "activating" or time.monotonic() >= end:
+            break
+        time.sleep(1)
     if not said:
         return not_checked("fabric_manager", state.trouble or "systemd does not say")
     troubles = [] if said == "active" else [f"nvidia-fabricmanager.service is {said}"]

@@ -18,8 +18,11 @@ from .programs import ROOT, ask
 _PROGRAMS = ("/usr/local/cuda*/efa/test-cuda*/all_reduce_perf", "/opt/nccl-tests/build/all_reduce_perf")
 _LIBRARIES = "/opt/amazon/openmpi/lib:/opt/amazon/openmpi/lib64:/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib"
 _SECONDS = 180
-# A library that the image lacks says nothing of a GPU: https://man7.org/linux/man-pages/man8/ld.so.8.html
-_CANNOT_START = 127
+# What CUDA says of a broken GPU. A library or driver that does not fit says nothing of one, and every node has it.
+# https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
+_HARDWARE = re.compile(
+    r"uncorrectable|nvlink|gpu is lost|hardware|launch failure|illegal (?:memory|instruction)", re.I
+)
 # size, count, type, redop, root, and then time, algbw, busbw, #wrong: out of place, and in place. mpirun may put the
 # rank before a line, and a run that does not compare its results says N/A.
 _ROW = re.compile(
@@ -121,11 +124,9 @@ def check_all_reduce(facts: Facts, reading: Reading) -> Iterator[Check]:
     else:
         arguments = ("-b", "1G", "-e", "1G", "-g", str(len(reading.gpus)), "-n", "20", "-w", "5", "-c", "1")
         answer = ask([ROOT + programs[-1], *arguments], _SECONDS, {"LD_LIBRARY_PATH": _LIBRARIES})
-        if answer.status == _CANNOT_START:
-            yield not_checked("gpu_test", answer.trouble)
-            return
         if not answer.succeeded:
-            yield verdict("gpu_test", [answer.trouble], "")
+            blames = answer.is_late or _HARDWARE.search(answer.text + answer.trouble)
+            yield verdict("gpu_test", [answer.trouble], "") if blames else not_checked("gpu_test", answer.trouble)
             return
         checks = judge(answer.text, facts.instance_type, nodes=1)
         # One GPU sends nothing: its bandwidth is 0.

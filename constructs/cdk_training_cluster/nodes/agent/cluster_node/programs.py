@@ -23,11 +23,13 @@ class Answer(NamedTuple):
         status: Its exit status. None: it is not there, or did not answer in time.
         text: What it printed.
         trouble: Why there is no status, or what it said of an error.
+        is_late: Whether it did not answer in time.
     """
 
     status: int | None
     text: str
     trouble: str
+    is_late: bool = False
 
     @property
     def succeeded(self) -> bool:
@@ -62,7 +64,7 @@ def ask(command: Sequence[str], seconds: float, environment: Mapping[str, str] |
         process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=1)
-        return Answer(None, "", f"{name} did not answer in {seconds:.0f} seconds")
+        return Answer(None, "", f"{name} did not answer in {seconds:.0f} seconds", is_late=True)
     lines = [line for line in said.splitlines() or text.splitlines() if line.strip()]
     trouble = f"{name} ended with exit status {process.returncode}" + (f": {lines[-1].strip()}" if lines else "")
     return Answer(process.returncode, text, "" if process.returncode == 0 else trouble)
