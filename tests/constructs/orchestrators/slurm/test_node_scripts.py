@@ -17,7 +17,7 @@ from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.orchestrators.slurm import node_scripts
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script
 from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG
-from cluster_contract.node_files import DRAIN
+from cluster_contract.node_files import DRAIN, VERIFICATION
 from max_seconds import MAX_SECONDS
 from verified_node import START
 
@@ -139,6 +139,36 @@ def test_a_node_that_is_drained_keeps_its_reason(node: Node) -> None:
     node.write(f"{DRAIN}/xid"[1:], "Xid 79")
     assert node.slurm_runs(HEALTH_CHECK) != 0
     assert not any("update" in line for line in node.asked)
+
+
+_XID = "Xid 79 of 0000:05:00: The GPU has fallen off the bus (reboot)"
+_SHOWN = "NodeName=n1 State=IDLE+DRAIN Reason={} [root@2026-11-23T08:00:00] Comment=(null)"
+
+
+@pytest.mark.parametrize(
+    ("drained_by", "passed", "shown", "resumed"),
+    [
+        ("xid-79", True, _SHOWN.format(_XID), True),
+        ("xid-79", False, _SHOWN.format(_XID), False),
+        ("xid-79", True, _SHOWN.format("rack moves"), False),
+        ("xid-79", True, "NodeName=n1 State=IDLE", False),
+        ("operator", True, _SHOWN.format(_XID), False),
+    ],
+)
+def test_a_node_that_drained_itself_takes_jobs_again_after_a_passed_verification(
+    node: Node, drained_by: str, passed: bool, shown: str, resumed: bool
+) -> None:
+    node.write(f"{DRAIN}/{drained_by}"[1:], _XID)
+    assert node.slurm_runs(HEALTH_CHECK) != 0
+    # It boots.
+    shutil.rmtree(node.root / DRAIN[1:])
+    node.write("shown", shown)
+    assert node.slurm_runs(HEALTH_CHECK) == 0
+    assert not any("resume" in line for line in node.asked)
+    node.write(VERIFICATION[1:], json.dumps({"passed": passed, "checks": [{"name": "gpu_count", "passed": True}]}))
+    assert [node.slurm_runs(HEALTH_CHECK) for _ in range(2)] == [0, 0]
+    asked = [line for line in node.asked if line.endswith("state=resume")]
+    assert asked == ["/run/slurm/conf/slurm.conf update nodename=n1 state=resume"] * resumed
 
 
 def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> None:

@@ -5,3 +5,4 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=node.sh
 source "${BASH_SOURCE[0]%/*}/node.sh"
 check job
+take_back

@@ -8,6 +8,11 @@ export PATH=$ROOT/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # Longer than all that is asked takes to answer, and shorter than Slurm waits for a prolog.
 SECONDS_TO_ANSWER=150
 
+STATE_DIR=$ROOT/var/lib/cdk-training-cluster
+# The reasons with which the node itself was drained, a line each. An operator's is none of them.
+REASONS=$STATE_DIR/slurm-reasons
+OPERATOR=$ROOT/run/cdk-training-cluster/drain/operator
+
 # SLURM_BIN.
 # shellcheck source=/dev/null
 source "${BASH_SOURCE[0]%/*}/settings"
@@ -26,7 +31,27 @@ drain() {
   local shown
   shown=$(in_time "$SLURM_BIN/scontrol" --oneliner show node "$SLURMD_NODENAME")
   if [[ $shown == *+DRAIN* ]]; then return; fi
-  in_time "$SLURM_BIN/scontrol" update nodename="$SLURMD_NODENAME" state=drain reason="$1"
+  in_time "$SLURM_BIN/scontrol" update nodename="$SLURMD_NODENAME" state=drain reason="$1" || return 1
+  if [[ -e $OPERATOR ]]; then return; fi
+  mkdir -p "$STATE_DIR"
+  printf '%s\n' "$1" >>"$REASONS"
+}
+
+# take_back: lets the node take jobs again where it drained itself, and has passed a verification since.
+take_back() {
+  local passed shown reason
+  if [[ ! -s $REASONS || ! $STATE_DIR/verify.json -nt $REASONS ]]; then return 0; fi
+  passed=$(python3 -IS -c 'import json, sys; print(json.load(open(sys.argv[1]))["passed"])' "$STATE_DIR/verify.json")
+  if [[ $passed != True ]]; then return 0; fi
+  shown=$(in_time "$SLURM_BIN/scontrol" --oneliner show node "$SLURMD_NODENAME")
+  while read -r reason; do
+    # Slurm adds who gave the reason, and when.
+    if [[ $shown == *+DRAIN* && $shown == *"Reason=$reason ["* ]]; then
+      in_time "$SLURM_BIN/scontrol" update nodename="$SLURMD_NODENAME" state=resume || return 1
+      break
+    fi
+  done <"$REASONS"
+  rm "$REASONS"
 }
 
 # check MOMENT: drains the node and fails where `cluster-node verify` finds something.
