@@ -92,7 +92,7 @@ build/recovery/.installed: Makefile job/pyproject.toml pyproject.toml $(VENV)/.i
 	@mkdir -p $(@D)
 	@[[ -x $(@D)/venv/bin/python ]] || python -m venv $(@D)/venv
 	@install=("$(@D)/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
-	@"$${install[@]}" -c constraints.txt torch==2.13.0 torchft==0.2.0 boto3 hatchling hypothesis psutil pytest 'moto[server]' && "$${install[@]}" -c constraints.txt --no-build-isolation --no-deps -e job && "$(@D)/venv/bin/python" -c 'import torch, torchft' || { echo "torch==2.13.0 and torchft==0.2.0 cannot be installed or imported on this machine: it needs torch's CPU wheel for $$(python --version)" >&2; exit 1; }
+	@"$${install[@]}" -c constraints.txt torch==2.13.0 torchft==0.2.0 boto3 hatchling hypothesis numpy psutil pytest 'moto[server]' && "$${install[@]}" -c constraints.txt --no-build-isolation --no-deps -e job && "$(@D)/venv/bin/python" -c 'import torch, torchft' || { echo "torch==2.13.0 and torchft==0.2.0 cannot be installed or imported on this machine: it needs torch's CPU wheel for $$(python --version)" >&2; exit 1; }
 	@touch $@
 
 test-torch: setup build/recovery/.installed ## Run jobs under real torchrun and kill their nodes, rank 0's too

@@ -218,7 +218,14 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
     # A Slurm job keeps the nodes that it was given, and a JobSet starts all of its pods again; elsewhere others come.
     keeps = "SLURM_JOB_ID" in variables or "PET_NNODES" in variables
     fixed = {FIXED_SIZE: "1"} if keeps and ":" not in (given.nnodes or "") else {}
-    return {"RUN_NAME": given.run or environment.run, "TRAINING_CLUSTER_NODE": environment.node, **policy, **fixed}
+    return {
+        "RUN_NAME": given.run or environment.run,
+        "TRAINING_CLUSTER_NODE": environment.node,
+        # A store that agents and workers share keeps the keys of the last round: restarted workers wait for ever.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        **policy,
+        **fixed,
+    }
 
 
 def _option(options: Sequence[str], names: Sequence[str]) -> str | None:

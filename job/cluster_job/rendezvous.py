@@ -227,7 +227,7 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     except Left as left:
         print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201
         raise SystemExit(left.exit_code) from left
-    # A store that agents and workers share keeps the keys of the last round: the workers of the next one hang.
+    # As `cluster-run` does, for who starts torchrun without it.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     for name, value in keep_alives(params.max_nodes).items():
         params.config.setdefault(name, value)
