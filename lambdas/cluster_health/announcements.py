@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -75,7 +75,8 @@ def _rebalance(detail: Mapping[str, Any], at: datetime) -> Announcement:
 def _aws_health(detail: Mapping[str, Any], at: datetime) -> Announcement:
     """https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html"""
     code, starts = detail["eventTypeCode"], detail.get("startTime")
-    deadline = parsedate_to_datetime(starts) if starts and detail["eventTypeCategory"] == "scheduledChange" else None
+    is_scheduled = bool(starts) and detail["eventTypeCategory"] == "scheduledChange"
+    deadline = parsedate_to_datetime(str(starts)).astimezone(UTC) if is_scheduled else None
     ids = tuple(one["entityValue"] for one in detail.get("affectedEntities", ()))
     is_over = detail.get("statusCode") == "closed"
     notice = Notice(code=code, at=at, deadline=deadline, sentence=f"AWS Health announces {code}")

@@ -268,10 +268,10 @@ class _Progress:
             return self._after_leaving()
         if view.wanted is None:
             return self._wait(Outcome.UNKNOWN, "what the power function wants of its node group could not be read")
-        if view.wanted.stopped:
-            return self._release(owned)
         if not self._context.policy.act:
             return self._wait(Outcome.REPORT, "is left as it is: the cluster's health policy only reports now")
+        if view.wanted.stopped:
+            return self._release(owned)
         steps: dict[Step, Callable[[], Finding]] = {
             Step.CORDON: lambda: self._after_cordon(group, owned),
             Step.REBOOT: self._after_reboot,

@@ -22,7 +22,7 @@ from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_contract.state import StatePart
 from cluster_health.announcements import Announcement, Incoming, parse_event
 from cluster_health.decisions import decide, find_need
-from cluster_health.executor import HealthExecutor
+from cluster_health.executor import HealthExecutor, keys_of
 from cluster_health.messages import announcement_message
 from cluster_health.outcomes import Context, Finding, GroupView
 from cluster_health.reading import HealthReader, Statuses
@@ -79,6 +79,8 @@ class Health:
             return summarize(self._settings, [], {})
         findings = self._look(incoming) if self._read_store() else []
         if incoming is Action.TICK:
+            for finding in (one for one in findings if one.outcome.waits):
+                self._logger.info(finding.reason, extra=keys_of(finding))
             emit_metrics(
                 self._settings,
                 findings,

@@ -79,9 +79,9 @@ class Outcome(StrEnum):
         return self in _MESSAGES
 
 
-_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.REPORT, Outcome.OWNER})
+_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.REPORT})
 _ENDS = frozenset({Outcome.RETURNED, Outcome.REPLACED, Outcome.LEFT})
-_MESSAGES = _WAITS | _ENDS | {Outcome.CORDON, Outcome.REPLACE, Outcome.RELEASE}
+_MESSAGES = _WAITS | _ENDS | {Outcome.CORDON, Outcome.REPLACE, Outcome.RELEASE, Outcome.OWNER}
 
 
 @dataclass(frozen=True, kw_only=True)

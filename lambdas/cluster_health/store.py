@@ -34,6 +34,7 @@ class HealthStore:
         self._table = table
         self._now = now
         self._items: dict[str, StateItem] = {}
+        self._parsed: dict[str, tuple[StateItem, object]] = {}
 
     def read(self) -> None:
         """Read all items."""
@@ -138,8 +139,18 @@ class HealthStore:
         found: dict[str, _T] = {}
         for key, item in self._items.items():
             if key.startswith(prefix):
-                try:
-                    found[key.removeprefix(prefix)] = read(kind, item.values)
-                except (TypeError, ValueError):
-                    continue
+                one = self._parse(key, item, kind)
+                if isinstance(one, kind):
+                    found[key.removeprefix(prefix)] = one
         return found
+
+    def _parse(self, key: str, item: StateItem, kind: type[_T]) -> object:
+        """Return what an item says, which a large cluster's run asks for often. None: it cannot be read."""
+        known = self._parsed.get(key)
+        if known is None or known[0] is not item:
+            try:
+                known = item, read(kind, item.values)
+            except (TypeError, ValueError):
+                known = item, None
+            self._parsed[key] = known
+        return known[1]
