@@ -1,19 +1,23 @@
-import numpy as np
+from random import Random
+from statistics import median
+
 import pytest
 
 from cluster_job.stragglers import WINDOW_STEPS, LocalTimes, slow_ranks
 
-_NOISE, _WINDOWS, _SLOW_FROM = 0.05, 40, 20
+_NOISE, _WINDOWS, _SLOW_FROM = 0.05, 24, 12
 
 
 def _medians(ranks: int, slow: float) -> list[list[float]]:
     """Simulate the medians of windows: ranks differ by 1 %, steps by 5 %, and rank 0 slows down half way."""
-    random = np.random.default_rng(ranks)
-    own = 1 + random.normal(0, 0.01, ranks)
-    seconds = own * random.lognormal(0, _NOISE, (_WINDOWS, WINDOW_STEPS, ranks))
-    seconds[_SLOW_FROM:, :, 0] *= slow
-    medians: list[list[float]] = np.median(seconds, axis=1).tolist()
-    return medians
+    random = Random(ranks)  # noqa: S311 - a simulation
+    own = [random.gauss(1, 0.01) for _ in range(ranks)]
+
+    def seconds(rank: int, window: int) -> float:
+        factor = slow if rank == 0 and window >= _SLOW_FROM else 1
+        return own[rank] * factor * median(random.lognormvariate(0, _NOISE) for _ in range(WINDOW_STEPS))
+
+    return [[seconds(rank, window) for rank in range(ranks)] for window in range(_WINDOWS)]
 
 
 @pytest.mark.parametrize("ranks", [8, 64, 512])

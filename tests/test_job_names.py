@@ -1,3 +1,5 @@
+"""The package for jobs repeats names and figures of the library, since it needs nothing of it."""
+
 import json
 from pathlib import Path
 
