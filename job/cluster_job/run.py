@@ -216,6 +216,13 @@ class Run:
             patience: The seconds that a replica may be slower than the others in a step before they go on without
                 it.
         """
+        if find_spec("torchft") is None:
+            raise RuntimeError("Replicas need torchft: pip install 'cdk-training-cluster-job[torchft]'")
+        if not os.environ.get("TORCHFT_LIGHTHOUSE"):
+            raise ValueError(
+                "Replicas ask torchft's Lighthouse who is there: set TORCHFT_LIGHTHOUSE to its address, such as "
+                "http://10.0.0.10:29510"
+            )
         os.environ.setdefault("RUST_LOG", "warn")  # torchft logs each step otherwise
         from cluster_job.replicas import Replicas  # noqa: PLC0415 - torchft is an extra
 

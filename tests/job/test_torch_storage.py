@@ -148,6 +148,23 @@ def test_an_optimizer_without_its_model_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(MARKER))
 
 
+@pytest.mark.parametrize(
+    ("lighthouse", "arguments", "message"),
+    [
+        ("", {}, "set TORCHFT_LIGHTHOUSE to its address"),
+        ("http://127.0.0.1:1", {"sizes": range(0, 3)}, r"sizes must be a rising range .*, got range\(0, 3\)"),
+        ("http://127.0.0.1:1", {"sizes": range(4, 1, -1)}, "sizes must be a rising range"),
+        ("http://127.0.0.1:1", {"patience": 0.5}, "patience must be at least 1 second, got 0.5"),
+    ],
+)
+def test_impossible_replicas_are_refused(
+    lighthouse: str, arguments: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHFT_LIGHTHOUSE", lighthouse)
+    with pytest.raises(ValueError, match=message):
+        Run(global_batch=1).replicas(dict, lambda _: None, **arguments)
+
+
 def test_a_bucket_is_no_directory() -> None:
     with pytest.raises(ValueError, match="mount the bucket with Mountpoint for Amazon S3"):
         Run(global_batch=1, checkpoints="s3://bucket/prefix").restore({})
