@@ -21,6 +21,7 @@ from cdk_training_cluster import ClusterNetwork, NodeGroup, TrainingCluster
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cluster_contract.health_settings import HealthMetric
 from cluster_contract.idle import IdleMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.power import PowerMetric
@@ -187,7 +188,7 @@ def test_what_watching_costs_counts_every_series_and_alarm(assembly_of: Callable
     assert f"| {metrics} metrics of {len(alarms)} alarms at $0.10 | {metrics / 10:.2f} |" in page
     by_group = 4  # missing, surplus, running and wanted nodes
     ends = 1  # of a group in a reservation
-    series = len(PowerMetric) - ends + by_group + len(IdleMetric)
+    series = len(PowerMetric) - ends + by_group + len(IdleMetric) + len(HealthMetric)
     assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in page
     agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
     assert agent is not None

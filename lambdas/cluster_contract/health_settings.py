@@ -75,6 +75,3 @@ class HealthMetric(StrEnum):
 
     EVALUATIONS = "HealthEvaluations"
     """1 for a run that could read everything its decisions rest on, else 0."""
-
-    FAILED_NOTIFICATIONS = "HealthFailedNotifications"
-    """How many messages the alert topic did not take."""

@@ -39,9 +39,6 @@ class HealthExecutor:
     What is about to be done is recorded first, on the condition that no other run has recorded anything since: of two
     runs one acts. A run that ends between the record and the call leaves a step that no owner has answered, and a
     later run asks again; each call may be sent twice without another effect.
-
-    Attributes:
-        failed_notifications: How many messages the alert topic did not take.
     """
 
     def __init__(
@@ -60,7 +57,6 @@ class HealthExecutor:
         self._sns = sns
         self._failures = failures
         self._logger = logger
-        self.failed_notifications = 0
 
     def apply(self, view: GroupView, findings: Sequence[Finding]) -> list[Finding]:
         """Do what was decided about one node group, and return what this run did of it."""
@@ -136,7 +132,6 @@ class HealthExecutor:
             publish(self._sns(), self._settings.topic_arn, *finding_message(self._settings.cluster, finding))
             self._store.change_node(finding.instance_id, finding.node_group, told)
         except (*AWS_ERRORS, StateChangedError) as error:
-            self.failed_notifications += 1
             what = f"the message about {finding.instance_id} could not be sent, or that could not be recorded"
             self._failures.add(finding.node_group, what, error)
 

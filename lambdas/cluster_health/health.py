@@ -81,12 +81,7 @@ class Health:
         if incoming is Action.TICK:
             for finding in (one for one in findings if one.outcome.waits):
                 self._logger.info(finding.reason, extra=keys_of(finding))
-            emit_metrics(
-                self._settings,
-                findings,
-                evaluated=not self._failures,
-                failed_notifications=self._executor.failed_notifications,
-            )
+            emit_metrics(self._settings, findings, evaluated=not self._failures)
         self._failures.raise_all()
         return summarize(self._settings, findings, self._repairs_left())
 
@@ -198,7 +193,6 @@ class Health:
             try:
                 publish(self._clients.sns(), self._settings.topic_arn, *message)
             except AWS_ERRORS as error:
-                self._executor.failed_notifications += 1
                 self._failures.add(name, f"the announcement for {instance_id} could not be sent", error)
                 return
         self._change_node(instance_id, name, lambda node: replace(node, notice=notice).with_told(key))

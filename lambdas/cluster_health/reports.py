@@ -22,16 +22,13 @@ def emit_repaired(settings: HealthFunctionSettings, done: Sequence[Finding]) -> 
         emit_counts({HealthMetric.REPAIRED_NODES: repaired}, **{CLUSTER_DIMENSION: settings.cluster})
 
 
-def emit_metrics(
-    settings: HealthFunctionSettings, findings: Sequence[Finding], *, evaluated: bool, failed_notifications: int
-) -> None:
+def emit_metrics(settings: HealthFunctionSettings, findings: Sequence[Finding], *, evaluated: bool) -> None:
     """Write the metrics of a tick.
 
     Args:
         settings: The function's settings.
         findings: What was decided.
         evaluated: Whether everything could be read that the decisions rest on.
-        failed_notifications: How many messages the alert topic did not take.
     """
     budgets = {one.node_group for one in findings if one.outcome is Outcome.BUDGET}
     emit_counts(
@@ -40,7 +37,6 @@ def emit_metrics(
             HealthMetric.WAITING_NODES: sum(one.outcome.waits for one in findings),
             HealthMetric.BUDGET_SPENT: len(budgets),
             HealthMetric.EVALUATIONS: int(evaluated),
-            HealthMetric.FAILED_NOTIFICATIONS: failed_notifications,
         },
         **{CLUSTER_DIMENSION: settings.cluster},
     )

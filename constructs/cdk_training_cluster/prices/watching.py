@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from cluster_contract.spend import HOURS_OF_A_MONTH
 
-_FUNCTION_SERIES = 23
+_FUNCTION_SERIES = 28
 _FUNCTION_SERIES_OF_A_GROUP = 4
 _SPEND_SERIES = 16
 _SPEND_SERIES_OF_A_GROUP = 2

@@ -188,8 +188,8 @@ def test_the_table_fits_and_shows_what_the_run_costs(columns: int) -> None:
     assert rows["compute.workers"][1:4] == ["219.58", "5,270", "73,778"]
     assert rows["storage.dataset"][1:4] == ["unknown"] * 3
     assert "total" not in rows
-    assert rows["known"][3:6] == ["221.25", "5,310", "74,339"]
-    assert rows["with"][2:5] == ["265.50", "6,372", "89,207"]
+    assert rows["known"][3:6] == ["221.25", "5,310", "74,341"]
+    assert rows["with"][2:5] == ["265.50", "6,372", "89,209"]
     assert "- storage.dataset: its size is not given: --dataset-gb" in lines
 
 
