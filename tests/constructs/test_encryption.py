@@ -48,8 +48,9 @@ def test_everything_that_is_stored_is_encrypted_with_the_key() -> None:
         found = resources(stack, kind)
         assert found
         assert {resource["Properties"].get(name) for resource in found.values()} == {_ARN}, kind
-    [table] = resources(stack, "AWS::DynamoDB::Table").values()
-    assert table["Properties"]["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": _ARN}
+    encrypted = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": _ARN}
+    tables = resources(stack, "AWS::DynamoDB::Table").values()
+    assert [table["Properties"]["SSESpecification"] for table in tables] == [encrypted] * 2
     for template in resources(stack, "AWS::EC2::LaunchTemplate").values():
         for device in template["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"]:
             assert (device["Ebs"]["Encrypted"], device["Ebs"]["KmsKeyId"]) == (True, _ARN)
@@ -77,6 +78,7 @@ def test_a_key_made_here_lets_in_who_works_in_its_own_name() -> None:
     statements = _statements(stack)
     assert sorted(statements) == [
         *("Alarms", "AutoScalingVolumeGrants", "AutoScalingVolumes", "LinkedBuckets", "LogGroups"),
+        "UndeliveredEvents",
     ]
     assert statements["Alarms"]["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert statements["Alarms"]["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
