@@ -21,9 +21,10 @@ from cluster_contract.health import NodeReport
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_contract.state import StatePart
 from cluster_health.announcements import Announcement, Incoming, parse_event
-from cluster_health.decisions import decide, find_need
+from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor, keys_of
 from cluster_health.messages import announcement_message
+from cluster_health.needs import find_need
 from cluster_health.outcomes import Context, Finding, GroupView
 from cluster_health.reading import HealthReader, Statuses
 from cluster_health.records import GroupRecord, NodeRecord, Notice

@@ -8,7 +8,7 @@ from enum import StrEnum
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.kinds import OwnerTraits
 from cluster_contract.health_settings import HealthPolicySettings
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_health.records import BadSerial, GroupRecord, NodeRecord, Step
 
 
 class Outcome(StrEnum):
@@ -173,3 +173,45 @@ class Context:
     def is_recent(self, moment: datetime, time: timedelta) -> bool:
         """Say whether less than some time has passed since a moment."""
         return self.now - moment < time
+
+
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+IN_SERVICE = "InService"
+"""The lifecycle state of a node that works."""
+
+GOING = ("Terminat", "Detach", "Warmed")
+"""How the lifecycle states of nodes begin that are about to go."""
+
+WOULD_SHRINK = "its node group has a size that an operator set, and would get smaller without it"
+"""Why a node in Standby is not replaced whose place the power function does not give back."""
+
+STEPS = {
+    Step.CORDON: Outcome.CORDON,
+    Step.REBOOT: Outcome.REBOOT,
+    Step.REPLACE: Outcome.REPLACE,
+    Step.RETURN: Outcome.RETURN,
+}
+"""What asks an owner for each step."""
+
+
+def finding_about(
+    view: GroupView, instance_id: str, outcome: Outcome, reason: str, *, key: str, undo: str = ""
+) -> Finding:
+    """Return what is decided about a node.
+
+    Args:
+        view: Its node group.
+        instance_id: The node.
+        outcome: What is to be done.
+        reason: Why: the end of a sentence that begins with the node.
+        key: What tells the message about it from others of the same outcome.
+        undo: How an operator undoes it, or does it instead.
+    """
+    return Finding(
+        node_group=view.name,
+        instance_id=instance_id,
+        outcome=outcome,
+        reason=f"{instance_id} of {view.name} {reason}",
+        key=f"{outcome} {key}",
+        undo=undo,
+    )

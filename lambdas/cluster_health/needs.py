@@ -1,0 +1,59 @@
+"""What is wrong with a node, and what ends it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cluster_common.times import time_text
+from cluster_contract.faults import FaultAction
+from cluster_contract.health_settings import SERIALS_REMEMBERED
+from cluster_health.outcomes import Context, GroupView
+from cluster_health.records import NodeRecord, strongest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What ends what is wrong with a node.
+
+    Attributes:
+        action: What ends it.
+        reason: What is wrong: the end of a sentence that begins with the node.
+        since: Since when.
+        is_silent: Whether the node is unhealthy and says nothing: it cannot end its job.
+    """
+
+    action: FaultAction
+    reason: str
+    since: datetime
+    is_silent: bool = False
+
+
+def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Context) -> Need | None:
+    """Return what ends what is wrong with a node. None: nothing is known to be wrong with it."""
+    faults = node.draining_faults
+    if faults and node.faulty_since is not None:
+        action, said = strongest(faults), "; ".join(map(str, faults))
+        before = [one for one in view.record.past if one.instance_id == instance_id and one.rebooted]
+        if action is FaultAction.REBOOT and before and context.is_recent(before[-1].began, context.policy.window):
+            what = f"was rebooted at {time_text(before[-1].began)}, and is broken again ({said})"
+            return Need(action=FaultAction.REPLACE, reason=what, since=node.faulty_since)
+        ends = "another node" if action is FaultAction.REPLACE else "a reboot"
+        return Need(action=action, reason=f"has what only {ends} ends ({said})", since=node.faulty_since)
+    for serial in node.serials:
+        bad = context.bad_serials.get(serial)
+        if bad and bad.instance_id != instance_id and context.is_recent(bad.at, SERIALS_REMEMBERED):
+            what = f"has the accelerator {serial} of {bad.instance_id}, which was replaced at {time_text(bad.at)}"
+            said = f"{what} ({bad.reason})"
+            return Need(action=FaultAction.REPLACE, reason=said, since=node.reported or context.now)
+    if is_silent(node, context):
+        since = node.down_since or context.now
+        said = f"is called unhealthy since {time_text(since)}, and has reported nothing since then"
+        return Need(action=FaultAction.REPLACE, reason=said, since=since, is_silent=True)
+    return None
+
+
+def is_silent(node: NodeRecord, context: Context) -> bool:
+    """Say whether a node has been unhealthy for long, and has reported nothing since."""
+    down = node.down_since
+    if down is None or context.is_recent(down, context.policy.impaired_for):
+        return False
+    return node.reported is None or node.reported <= down

@@ -1,0 +1,193 @@
+"""What is next in a repair that is under way: a pure function of what is known and the time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.times import time_text
+from cluster_contract.faults import FaultAction
+from cluster_health.commands import put_back
+from cluster_health.needs import find_need, is_silent
+from cluster_health.outcomes import (
+    GOING,
+    IN_SERVICE,
+    STEPS,
+    WOULD_SHRINK,
+    Context,
+    Finding,
+    GroupView,
+    Outcome,
+    finding_about,
+)
+from cluster_health.records import End, NodeRecord, Repair, Step
+
+_ASK_AGAIN = timedelta(minutes=1)
+"""How long after an owner was asked for a step it is asked again, where its answer is not known."""
+
+_SHOWS_WITHIN = timedelta(minutes=5)
+"""How long after an owner has agreed to a step its description may not show it."""
+
+_PLACE_WITHIN = timedelta(minutes=10)
+"""For how long the power function is waited for, which gives the place of a node in Standby back."""
+
+_ENDS = {
+    End.RETURNED: Outcome.RETURNED,
+    End.REPLACED: Outcome.REPLACED,
+    End.LEFT: Outcome.LEFT,
+    End.HELD: Outcome.HELD,
+}
+
+
+class Progress:
+    """Decide what is next in a repair that is under way."""
+
+    def __init__(self, repair: Repair, view: GroupView, context: Context) -> None:
+        self._repair = repair
+        self._view = view
+        self._context = context
+        self._node = view.nodes.get(repair.instance_id, NodeRecord(node_group=view.name))
+        self._need = find_need(repair.instance_id, self._node, view, context)
+
+    def decide(self) -> Finding:
+        """Return what is next."""
+        view, group = self._view, self._view.group
+        if group is None or group.busy or group.deleting:
+            return self._wait(Outcome.UNKNOWN, f"its {view.traits.noun} could not be read, or is being changed")
+        owned = group.nodes.get(self._repair.instance_id)
+        if owned is None or owned.state.startswith(GOING):
+            return self._after_leaving()
+        if view.wanted is None:
+            return self._wait(Outcome.UNKNOWN, "what the power function wants of its node group could not be read")
+        if not self._context.policy.act:
+            return self._wait(Outcome.REPORT, "is left as it is: the cluster's health policy only reports now")
+        if view.wanted.stopped:
+            return self._release(owned)
+        steps: dict[Step, Callable[[], Finding]] = {
+            Step.CORDON: lambda: self._after_cordon(group, owned),
+            Step.REBOOT: self._after_reboot,
+            Step.REPLACE: lambda: self._before_replacement(owned),
+            Step.RETURN: lambda: self._after_return(owned),
+        }
+        return steps[self._repair.step]()
+
+    def _after_leaving(self) -> Finding:
+        if self._repair.step is Step.REPLACE:
+            return self._end(End.REPLACED, "is terminated, and its group keeps its size")
+        return self._end(End.LEFT, "went before its repair was done")
+
+    def _before_replacement(self, owned: Node) -> Finding:
+        """Ask again for a node to be terminated, unless it was never asked for and is no longer broken."""
+        if not self._repair.answered and self._need is None:
+            return self._give_back("has recovered before it was replaced", owned)
+        return self._ask(Step.REPLACE, "is terminated, and its group keeps its size")
+
+    def _release(self, owned: Node) -> Finding:
+        """Let a node go whose group is stopped: Auto Scaling terminates none in Standby."""
+        if not owned.in_standby:
+            return self._end(End.LEFT, "goes with its node group, which is stopped")
+        finding = self._ask(Step.REPLACE, "is terminated in Standby, since its node group is stopped")
+        return finding if finding.outcome is Outcome.WAIT else replace(finding, outcome=Outcome.RELEASE)
+
+    def _after_cordon(self, group: OwnedGroup, owned: Node) -> Finding:
+        repair, node, policy = self._repair, self._node, self._context.policy
+        cordoned = owned.in_standby or not group.owner.reboots
+        if not cordoned:
+            return self._ask(Step.CORDON, "is taken out of service")
+        if owned.state == "EnteringStandby":
+            return self._wait(Outcome.WAIT, "is leaving the service")
+        need = self._need
+        if need is None:
+            return self._give_back("has recovered without a repair", owned)
+        if node.drained is None and self._context.is_recent(repair.since, policy.drain_timeout):
+            until = time_text(repair.since + policy.drain_timeout)
+            return self._wait(Outcome.WAIT, f"lets its job end, until {until} at the latest")
+        ended = "reports that its job has ended" if node.drained else "had its time to end its job"
+        reboots = group.owner.reboots and need.action is FaultAction.REBOOT
+        then = "rebooted" if reboots else "terminated"
+        return self._repair_with(Step.REBOOT if reboots else Step.REPLACE, f"{ended}, and is {then}")
+
+    def _after_reboot(self) -> Finding:
+        repair, node, now = self._repair, self._node, self._context.now
+        has_booted = node.boot_id != repair.boot_id
+        is_verified = node.verified is not None and node.verified.boot_id == node.boot_id
+        is_broken = bool(node.draining_faults) and node.faults_boot == node.boot_id
+        if has_booted and (is_verified or is_broken):
+            if is_verified and not is_broken:
+                return self._ask(Step.RETURN, "has rebooted and passed its verification, and comes back into service")
+            said = "; ".join(map(str, node.draining_faults))
+            return self._repair_with(Step.REPLACE, f"has rebooted and is still broken ({said}): it is terminated")
+        return self._while_booting(has_booted=has_booted, now=now)
+
+    def _while_booting(self, *, has_booted: bool, now: datetime) -> Finding:
+        repair, node = self._repair, self._node
+        if not repair.answered:
+            return self._ask(Step.REBOOT, "is rebooted")
+        if now - repair.since < self._context.policy.verify_timeout:
+            return self._wait(Outcome.WAIT, "boots, and is verified")
+        if has_booted and not is_silent(node, self._context):
+            return self._end(End.HELD, "has rebooted, reports, and was not verified: verify it, or replace it")
+        return self._repair_with(Step.REPLACE, "has not reported since its reboot, and is terminated")
+
+    def _after_return(self, owned: Node) -> Finding:
+        if owned.state == IN_SERVICE:
+            return self._end(End.RETURNED, "is back in service")
+        if not owned.in_standby:
+            return self._wait(Outcome.WAIT, f"comes back into service, and is {owned.state}")
+        return self._ask(Step.RETURN, "comes back into service")
+
+    def _give_back(self, why: str, owned: Node) -> Finding:
+        if owned.in_standby:
+            return self._ask(Step.RETURN, f"{why}, and comes back into service")
+        return self._end(End.RETURNED, why)
+
+    def _repair_with(self, step: Step, text: str) -> Finding:
+        """Return what reboots or replaces the node, unless an operator keeps it."""
+        kept = self._view.kept.get(self._repair.instance_id)
+        if kept is None:
+            return self._wait(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
+        if kept:
+            return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
+        if step is Step.REPLACE and not self._gives_place_back():
+            if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
+                return self._wait(Outcome.WAIT, "is terminated when the power function knows that it is in Standby")
+            return self._end(
+                End.HELD,
+                f"stays out of service: {WOULD_SHRINK}",
+            )
+        return self._ask(step, text)
+
+    def _gives_place_back(self) -> bool:
+        """Whether the group keeps its size when the node is terminated."""
+        group, wanted = self._view.group, self._view.wanted
+        owned = group.nodes.get(self._repair.instance_id) if group is not None else None
+        if group is None or wanted is None or owned is None:
+            return False
+        return not owned.in_standby or self._repair.instance_id in wanted.standby
+
+    def _ask(self, step: Step, text: str) -> Finding:
+        """Return what asks the owner for a step, unless it was asked just now."""
+        repair, now = self._repair, self._context.now
+        is_new = step is not repair.step
+        patience = _SHOWS_WITHIN if repair.answered else _ASK_AGAIN
+        if not is_new and self._context.is_recent(repair.asked, patience):
+            return self._wait(Outcome.WAIT, text)
+        since = now if is_new else repair.since
+        rebooted = repair.rebooted or step is Step.REBOOT
+        asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted)
+        finding = self._finding(STEPS[step], text)
+        return finding.with_record(replace(self._view.record, repair=asked))
+
+    def _wait(self, outcome: Outcome, text: str) -> Finding:
+        return self._finding(outcome, text)
+
+    def _end(self, end: End, text: str) -> Finding:
+        finding = self._finding(_ENDS[end], text)
+        return finding.with_record(self._view.record.with_end(end, self._context.now, self._context.policy.window))
+
+    def _finding(self, outcome: Outcome, text: str) -> Finding:
+        view, repair, region = self._view, self._repair, self._context.region
+        held = outcome.waits and view.traits.reboots
+        undo = put_back(view, repair.instance_id, region) if held else ""
+        reason = f"{text}. Its repair began at {time_text(repair.began)}: it {repair.reason}"
+        return finding_about(view, repair.instance_id, outcome, reason, key=time_text(repair.began), undo=undo)
