@@ -82,6 +82,7 @@ def test_each_part_shows_its_row(whole: TrainingCluster) -> None:
         "Training runs",
         "Data sets",
         "Idle nodes",
+        "Health",
         "Checkpoints",
         "Money",
         "File system",
