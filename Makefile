@@ -116,9 +116,15 @@ live: setup ## Check the library on a real account, for some cents (ARGS='--avai
 lint: setup ## Check format, style, types and shell scripts
 	@ruff format --check .
 	@ruff check .
-	@mypy
-	@found=$$(pyright) || { echo "$$found" >&2; exit 1; }
-	@found=$$(pyright --verifytypes cdk_training_cluster --ignoreexternal 2>&1) || { grep -A2 ' error: ' <<< "$$found" >&2; exit 1; }
+	@report=$$(mktemp)
+	@trap 'rm -f "$$report"' EXIT
+	@# Beside mypy, which takes as long with one core.
+	@{
+	@  pyright
+	@  found=$$(pyright --verifytypes cdk_training_cluster --ignoreexternal 2>&1) || { grep -A2 ' error: ' <<< "$$found"; exit 1; }
+	@} > "$$report" 2>&1 &
+	@mypy || { kill $$!; exit 1; }
+	@wait $$! || { cat "$$report" >&2; exit 1; }
 	@git ls-files -z --cached --others --exclude-standard '*.sh' .ci/run | xargs -0 -r shellcheck
 
 format: setup ## Format the code
