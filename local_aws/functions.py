@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -74,7 +75,7 @@ class DeployedFunction:
     def __init__(
         self, configuration: Mapping[str, Any], code: bytes, workspace: Path, environment: Mapping[str, str]
     ) -> None:
-        """Unpack the code.
+        """Unpack the code, if it is not unpacked there.
 
         Args:
             configuration: What GetFunctionConfiguration says of it.
@@ -86,9 +87,11 @@ class DeployedFunction:
         self._configuration = configuration
         self._environment = environment
         self._directory = workspace / self.name
-        self._code = self._directory / "code"
-        with zipfile.ZipFile(io.BytesIO(code)) as archive:
-            archive.extractall(self._code)
+        # Unpacked again, the same code would be compiled again.
+        self._code = self._directory / sha256(code).hexdigest()[:16]
+        if not self._code.exists():
+            with zipfile.ZipFile(io.BytesIO(code)) as archive:
+                archive.extractall(self._code)
 
     def __call__(self, event: Any, *, later: timedelta = _NOW, alias: str = "") -> Any:
         """Call the handler once and return what it returned.
