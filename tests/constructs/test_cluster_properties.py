@@ -39,6 +39,8 @@ def _lints(plan: ClusterPlan) -> None:
     assert [str(found) for found in api.lint(template, config=config)] == []
 
 
+# Each way to buy is linted with every change, in one cluster: test_linters.py.
+@pytest.mark.sweep
 @given(legal_clusters())
 @settings(examples(1), **_QUICKLY)
 def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: ClusterPlan) -> None:

@@ -52,7 +52,10 @@ def test_a_right_file_is_shown() -> None:
 _PYTHON = re.compile(r"\bCapacity\b[.(]|\w+\(|\b(?:True|False|None)\b|[a-z]=[a-z]|machine_image|IdlePolicy|\back:")
 
 
-@pytest.mark.parametrize("example", ["hardened", "prioritized", "spot-elastic", "trn1"])
+@pytest.mark.parametrize(
+    "example",
+    ["hardened", "prioritized", *(pytest.param(each, marks=pytest.mark.sweep) for each in ("spot-elastic", "trn1"))],
+)
 def test_warnings_speak_yaml_and_end_when_they_are_acknowledged_as_they_say(example: str, tmp_path: Path) -> None:
     text = (CLUSTERS / f"{example}.yaml").read_text()
     (tmp_path / "as-it-is.yaml").write_text(text)
