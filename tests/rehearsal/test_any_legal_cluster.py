@@ -158,20 +158,18 @@ def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
     suppress_health_check=list(HealthCheck),
 )
 def test_a_drawn_legal_cluster_deploys_and_goes(
-    tmp_path_factory: pytest.TempPathFactory, engine: str, data: st.DataObject
+    aws: LocalAws, tmp_path_factory: pytest.TempPathFactory, engine: str, data: st.DataObject
 ) -> None:
     plan = data.draw(legal_clusters(most=3)).for_engine(engine)
     assume(plan.groups and not plan.problems())
-    directory = tmp_path_factory.mktemp("drawn")
-    with LocalAws(directory / "local-aws.log") as aws:
-        prepare(aws, _types([plan]))
-        plan = replace(plan, groups=tuple(_deployable(group, aws) for group in plan.groups))
-        for one in {one.id: one for group in plan.groups for one in _reserved_before(group)}.values():
-            _give(aws, one)
-        cluster = Deployed(aws, directory, "drawn")
-        cluster.deploy(plan)
-        failures = cluster.failures
-        cluster.destroy()
+    prepare(aws, _types([plan]))
+    plan = replace(plan, groups=tuple(_deployable(group, aws) for group in plan.groups))
+    for one in {one.id: one for group in plan.groups for one in _reserved_before(group)}.values():
+        _give(aws, one)
+    cluster = Deployed(aws, tmp_path_factory.mktemp("drawn"), f"drawn-{engine.replace('_', '-')}")
+    cluster.deploy(plan)
+    failures = cluster.failures
+    cluster.destroy()
 
-        assert "\n".join(failures) == ""
-        assert not cluster.exists
+    assert "\n".join(failures) == ""
+    assert not cluster.exists
