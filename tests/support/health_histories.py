@@ -19,14 +19,13 @@ from cluster_common.failures import Failures
 from cluster_common.owners.groups import Activity, Node, OwnedGroup
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError
-from cluster_common.state_table import StateChangedError
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_health.records import NodeRecord
 from cluster_power import decisions as power_decisions
 from cluster_power.context import Context as PowerContext
 from cluster_power.groups import Group
@@ -35,73 +34,13 @@ from cluster_power.settings import GroupSettings, Settings
 from cluster_power.shortages import settle
 from cluster_power.verdicts import Verdict
 from fake_service import refusal
+from health_memory import MemoryStore, Truth
 
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 _LOGGER = Logger(service="histories", level=logging.CRITICAL)
 _POLICY = HealthPolicySettings(act=True, max_repairs=2, window=60 * _MINUTE, drain_timeout=5 * _MINUTE)
 _CLUSTER, _NAME, _ASG = "base-pod", "workers", "workers-asg"
-
-
-@dataclass
-class Truth:
-    """What is true of a node, whatever anyone has reported of it.
-
-    Attributes:
-        state: Its lifecycle state.
-        broken: What ends its fault. None: it has none that a reboot or another node ends.
-        mends: Whether a reboot mends it.
-        silent: Whether it says nothing, and EC2 calls it impaired.
-        boot: During which boot it is.
-        back_at: When it is up again. None: it is up.
-        ends_at: When its job has ended. None: it was not asked to.
-        kept: Whether an operator keeps it.
-        ours: Whether the health function has put it into Standby.
-        serial: The serial of its accelerator.
-        was_broken: Whether it was broken at any time.
-    """
-
-    state: str = "Pending"
-    broken: FaultAction | None = None
-    mends: bool = True
-    silent: bool = False
-    boot: int = 0
-    back_at: int | None = None
-    ends_at: int | None = None
-    kept: bool = False
-    ours: bool = False
-    serial: str = ""
-    was_broken: bool = False
-
-
-class MemoryStore:
-    """What `HealthStore` keeps, in memory, with the same refusals."""
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self.groups: list[GroupRecord] = [GroupRecord()]
-        self.nodes: dict[str, NodeRecord] = {}
-        self.bad_serials: dict[str, BadSerial] = {}
-        self.seen = 0
-        self.fails = False
-        self._now = now
-
-    def save_group(self, _name: str, record: GroupRecord) -> None:
-        """Record repairs, unless another run has recorded some since `seen`."""
-        if self.fails:
-            raise refusal("PutItem", "ProvisionedThroughputExceededException", "slow down")
-        if self.seen != len(self.groups):
-            raise StateChangedError
-        self.groups.append(record)
-        self.seen += 1
-
-    def change_node(self, instance_id: str, node_group: str, change: Callable[[NodeRecord], NodeRecord]) -> None:
-        """Change what is known of a node."""
-        self.nodes[instance_id] = change(self.nodes.get(instance_id, NodeRecord(node_group=node_group)))
-
-    def remember_serials(self, instance_id: str, reason: str) -> None:
-        """Remember the accelerators of a node that is replaced."""
-        for serial in self.nodes[instance_id].serials if instance_id in self.nodes else ():
-            self.bad_serials.setdefault(serial, BadSerial(instance_id=instance_id, at=self._now(), reason=reason))
 
 
 class LambdaTimeoutError(Exception):

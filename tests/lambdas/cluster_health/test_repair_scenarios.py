@@ -28,7 +28,7 @@ def test_a_node_is_drained_rebooted_verified_and_returned(scene: HealthScene, gr
     assert scene.verified(node)[node]["outcome"] == "return"
     assert scene.both(1)[node]["outcome"] == "returned"
 
-    assert scene.both(30) == {}
+    assert scene.both(12) == {}
     assert shown(group) == (8, 8, 0)
     assert calls == ["EnterStandby", "RebootInstances", "ExitStandby"]
     assert scene.subjects() == [
@@ -94,7 +94,7 @@ def test_a_node_that_breaks_again_after_a_reboot_is_replaced(scene: HealthScene,
     scene.drained(node)
     scene.both(2)
     scene.verified(node)
-    scene.both(60)
+    scene.both(5)
     scene.fault(node)
     scene.drained(node)
     assert scene.both()[node]["outcome"] == "replace"
@@ -150,4 +150,4 @@ def test_an_impaired_node_that_reports_is_left_alone(scene: HealthScene, group: 
     scene.nodes_ec2.impaired[node] = scene.now
     scene.both(5)
     scene.verified(node)
-    assert scene.both(60) == {}
+    assert scene.both(20) == {}
