@@ -44,7 +44,7 @@ def keep_alives(max_nodes: int) -> dict[str, int]:
     """Return the settings of the rendezvous, as measured: a node is lost that has not written three times.
 
     All nodes write the same item, once an interval each. DynamoDB takes 1,000 KB a second of one item, refused
-    writes included, and the item has about 50 bytes a node: beyond 32 nodes the interval grows with their number.
+    writes included, and the item has 20 to 30 bytes a node: beyond 32 nodes the interval grows with their number.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 
     Args:
