@@ -96,6 +96,13 @@ _INSTANCE_TYPE = re.compile(
 )
 
 LAUNCH_FAILURES = (
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/tutorial-lifecycle-hook-instance-metadata.html
+    _rule(
+        ProblemKind.OTHER,
+        r"Lifecycle Action Completed with ABANDON Result",
+        "a node failed its verification before it entered service, and Auto Scaling launches another in its place. "
+        "The node's report and its console output say which check failed.",
+    ),
     _rule(
         ProblemKind.RESERVATION_FULL,
         r"ReservationCapacityExceeded|reservation does not have sufficient .*capacity",

@@ -229,7 +229,9 @@ def _preparing(group: Group, now: datetime) -> int:
     """Return how many nodes are on their way into service, and have not taken too long."""
     longest = group.owner.preparing
     return sum(
-        node.launched is not None and now - node.launched < longest.get(node.state, timedelta(0))
+        # What ends by itself needs no time of launch, which not every owner has.
+        longest.get(node.state) == timedelta.max
+        or (node.launched is not None and now - node.launched < longest.get(node.state, timedelta(0)))
         for node in group.nodes.values()
     )
 

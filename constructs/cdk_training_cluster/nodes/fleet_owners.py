@@ -12,6 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
+from cdk_training_cluster.nodes.bootstrap.expected import is_verified
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
@@ -153,7 +154,8 @@ class AutoScaling(FleetOwners):
 
 def _has_launch_hook(fleet: "NodeFleet") -> bool:
     group = fleet.node_group
-    return not group.capacity.owned_by_spot_fleet and (group.warm_pool is not None or fleet.is_verified)
+    verified = any(is_verified(info, fleet.efa_interfaces) for info in fleet.instance_types)
+    return not group.capacity.owned_by_spot_fleet and (group.warm_pool is not None or verified)
 
 
 def _make_launch_hook(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup) -> autoscaling.CfnLifecycleHook:

@@ -17,7 +17,7 @@ from cdk_training_cluster.encryption import allow
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
-from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes, is_verified
+from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
@@ -184,11 +184,6 @@ class NodeFleet(Construct):
     def efa_interfaces(self) -> int:
         """How many Elastic Fabric Adapters each node of the first type has."""
         return efa_devices(self.network_interfaces)
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether its nodes verify themselves before they enter service, and at each boot."""
-        return any(is_verified(info, self.efa_interfaces) for info in self.instance_types)
 
     @property
     def launch_template(self) -> ec2.LaunchTemplate:

@@ -149,6 +149,9 @@ AUTO_SCALING_GROUP = OwnerTraits(
     instance_tags=("aws:autoscaling:groupName",),
     emptied="is scaled to zero; data on the nodes' disks is lost, except on nodes that return to a warm pool; "
     f"{_RELEASED}",
+    # Nodes are set up and verified there; the hook ends the wait after half an hour.
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+    preparing={"Pending:Wait": timedelta.max},
     reboots=True,
     tag_command=_tag_auto_scaling_group,
 )

@@ -97,6 +97,11 @@ MESSAGES = [
         "can only be specified for the network interface with DeviceIndex 0.",
     ),
     (ProblemKind.OTHER, "A thing that nobody has seen. Launching EC2 instance failed."),
+    (
+        ProblemKind.OTHER,
+        "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token e85eb647-4fe0-4909-b341-"
+        "a6c42EXAMPLE was abandoned: Lifecycle Action Completed with ABANDON Result",
+    ),
 ]
 
 
@@ -278,6 +283,13 @@ def test_hyperpod_takes_its_time_to_prepare_nodes(state: str, hours: float, size
     )
     assert outlook(found) is expected
     assert outlook(replace(found, desired=9)) is (Outlook.PENDING if sized < 0.5 else Outlook.PROBLEM)
+
+
+def test_nodes_that_are_set_up_and_verified_are_not_missing() -> None:
+    ready = {f"i-{number}": Node(state="InService") for number in range(7)}
+    for state, expected in (("Pending:Wait", Outlook.PENDING), ("Pending", Outlook.PROBLEM)):
+        found = group(in_service=7, nodes={**ready, "i-7": Node(state=state)}, since=NOW - 2 * GRACE)
+        assert outlook(found) is expected
 
 
 def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
