@@ -25,6 +25,19 @@ def test_an_operator_drains_a_node_and_takes_it_back(root: Path, capsys: pytest.
     assert (drain_files.names(), capsys.readouterr().out.splitlines()[-1]) == ([], "Removed: operator.")
 
 
+def test_other_users_are_told_to_use_sudo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    drain_files.add("operator", "ada drained the node", code="operator", action="observe")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert [drain_files.drain(["why"]), drain_files.undrain([])] == [1, 1]
+    assert capsys.readouterr().err.count("only root may do this; call it with sudo") == 2
+
+
 def test_a_fault_stays_until_an_operator_says_all(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deadline = datetime(2026, 11, 23, 8, tzinfo=UTC)
     drain_files.add("xid-79", "A GPU fell", code="79", action="reboot", deadline=deadline)

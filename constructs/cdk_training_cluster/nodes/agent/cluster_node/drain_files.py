@@ -85,7 +85,10 @@ def drain(arguments: list[str]) -> int:
     )
     parser.add_argument("reason", nargs="+", help="why, for those who look at the node")
     reason = " ".join(parser.parse_args(arguments).reason)
-    add(OPERATOR, f"{_user()} drained the node: {reason}", code=OPERATOR, action="observe")
+    try:
+        add(OPERATOR, f"{_user()} drained the node: {reason}", code=OPERATOR, action="observe")
+    except PermissionError:
+        return _needs_root("drain")
     sys.stdout.write("The node is drained. To take it back: cluster-node undrain\n")
     return 0
 
@@ -98,7 +101,10 @@ def undrain(arguments: list[str]) -> int:
     )
     parser.add_argument("--all", action="store_true", help="also after faults and notices, which may come again")
     everything = parser.parse_args(arguments).all
-    removed = [name for name in names() if (everything or name == OPERATOR) and remove(name)]
+    try:
+        removed = [name for name in names() if (everything or name == OPERATOR) and remove(name)]
+    except PermissionError:
+        return _needs_root("undrain")
     left = names()
     said = [f"Removed: {', '.join(removed)}." if removed else "There was nothing to remove."]
     if left:
@@ -109,6 +115,11 @@ def undrain(arguments: list[str]) -> int:
         said.append("Slurm keeps it drained until: scontrol update nodename=NODE state=resume")
     sys.stdout.write(" ".join(said) + "\n")
     return 1 if left else 0
+
+
+def _needs_root(command: str) -> int:
+    sys.stderr.write(f"cluster-node {command}: only root may do this; call it with sudo\n")
+    return 1
 
 
 def _user() -> str:
