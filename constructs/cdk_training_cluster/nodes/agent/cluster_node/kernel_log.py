@@ -88,8 +88,8 @@ class KernelLog:
             after: The number of the last line that was read in this boot. Default: - none was.
             read: How a record is read. Default: - by the operating system.
         """
-        self.last = after
-        self.lost = 0
+        self.last: int = after
+        self.lost: int = 0
         self._descriptor, self._read = descriptor, read
 
     def fileno(self) -> int:

@@ -49,7 +49,8 @@ class Watchdog:
             sources: The node's devices.
             notices: What its metadata says.
         """
-        self.watched, self._sources = watched, sources
+        self.watched: Watched = watched
+        self._sources = sources
         self.log: KernelLog | None = None
         self.unread: dict[str, str] = {}
         self._last: dict[str, float] = {}
