@@ -48,26 +48,34 @@ def _second_reading(node: VerifiedNode, nvml: Path | None = None, **environment:
 @pytest.mark.parametrize(
     ("state", "wrong"),
     [
-        ({}, []),
-        ({"NVML_REMAP_FAILED": "0"}, [("remap_failed", _GPU_0)]),
-        # It waits for the job: the next verification asks for the reset.
-        ({"NVML_REMAP_PENDING": "0"}, []),
-        ({"NVML_LINKS": "17"}, [("nvlink_down", _GPU_0)]),
-        ({"NVML_ECC": "0"}, [("ecc_uncorrectable", _GPU_0)]),
-        ({"NVML_LOST": "7"}, [("gpu_lost", "")]),
-        ({"NVML_REASONS": str(0x40)}, [("thermal", _GPU_0)]),
-        ({"NVML_REASONS": str(0x80 | 0x4)}, [("power_brake", _GPU_0)]),
-        ({"NVML_SRAM": "0"}, [("sram_threshold", _GPU_0)]),
-        ({"NVML_REPLAYS": "3"}, [("nvlink_errors", _GPU_0)]),
+        ({}, set()),
+        (
+            {
+                "NVML_REMAP_FAILED": "0",
+                "NVML_ECC": "1",
+                "NVML_SRAM": "2",
+                "NVML_LOST": "7",
+                "NVML_REASONS": str(0x40),
+            },
+            {
+                *(("remap_failed", _GPU_0), ("ecc_uncorrectable", "0000:54:00"), ("sram_threshold", "0000:55:00")),
+                *(("gpu_lost", ""), ("thermal", _GPU_0)),
+            },
+        ),
+        (
+            # Rows to be remapped wait for the job: the next verification asks for the reset.
+            {"NVML_REMAP_PENDING": "0", "NVML_LINKS": "17", "NVML_REASONS": str(0x80 | 0x4), "NVML_REPLAYS": "3"},
+            {("nvlink_down", _GPU_0), ("power_brake", _GPU_0), ("nvlink_errors", _GPU_0)},
+        ),
         # An image without a driver, or one that hangs, is unknown.
-        ({"NVML_DEAD": "1"}, []),
+        ({"NVML_DEAD": "1"}, set()),
     ],
 )
 def test_what_nvml_says_of_the_gpus(tmp_path: Path, nvml: Path, state: dict[str, str], wrong: object) -> None:
     readable, found, serials, trouble, seconds = _second_reading(VerifiedNode(tmp_path), nvml, **state)
     assert isinstance(found, list)
     assert isinstance(readable, list)
-    assert [(code, device) for code, device, _ in found] == wrong
+    assert {(code, device) for code, device, _ in found} == wrong
     assert ("remap_failed" in readable) is (state.keys() != {"NVML_DEAD"})
     assert bool(serials) is (trouble == "" or "NVML_LOST" in state)
     assert seconds == 60
