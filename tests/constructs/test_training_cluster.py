@@ -256,8 +256,19 @@ def test_the_role_has_session_manager_its_scripts_and_its_metrics_and_nothing_el
     actions = [
         action for s in statements for action in (s["Action"] if isinstance(s["Action"], list) else [s["Action"]])
     ]
+    # Hooks and tables are limited to the cluster's own, events to their source, tags to the node's own.
     assert sorted(actions) == [
+        "autoscaling:CompleteLifecycleAction",
+        "autoscaling:DescribeAutoScalingInstances",
+        "autoscaling:DescribeScalingActivities",
         "cloudwatch:PutMetricData",
+        "dynamodb:DeleteItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+        "ec2:CreateTags",
+        "events:PutEvents",
         "s3:GetObject",
         "ssm:UpdateInstanceInformation",
         "ssmmessages:CreateControlChannel",
