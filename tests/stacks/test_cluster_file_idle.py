@@ -1,6 +1,7 @@
 """What a cluster file says of idle nodes: read, refused in its own words, shown, and read by the function."""
 
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ def test_what_becomes_of_idle_nodes_is_shown(tmp_path: Path, in_group: str, belo
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("Idle nodes"))
-    assert lines[start : lines.index(next(line for line in lines if line.startswith("Billing")))] == shown
+    assert [lines[start], *takewhile(lambda line: line.startswith("  "), lines[start + 1 :])] == shown
 
 
 def stack_of(cluster: ClusterFile) -> ClusterStack:

@@ -14,6 +14,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.plan.shape import shape_of
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cluster_contract.runs import RunMetric
 from cluster_files import RIGHT, problems
 
 TEXT = f"{RIGHT}observability: {{prometheus: {{interval_seconds: 60, retention_days: 90}}}}\n"
@@ -58,9 +59,10 @@ def test_grafana_gets_a_dashboard_data_sources_and_rules(tmp_path: Path) -> None
     assert {panel["datasource"]["uid"] for panel in board["panels"] if "datasource" in panel} <= known
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
     asked = [target for panel in board["panels"] for target in panel.get("targets", ())]
-    # What nodes report comes from Prometheus, and what functions do from CloudWatch.
+    # What nodes report comes from Prometheus, and what functions and training runs do from CloudWatch.
     assert {target["namespace"] for target in asked if "namespace" in target} >= {FUNCTION_NAMESPACE}
-    assert NODE_METRICS.namespace not in {target.get("namespace") for target in asked}
+    beside = {target["metricName"] for target in asked if target.get("namespace") == NODE_METRICS.namespace}
+    assert beside <= set(RunMetric)
     assert "${Token" not in json.dumps(board)
     assert "groups" in yaml.safe_load((tmp_path / "made/rules.yaml").read_text())
 
