@@ -26,7 +26,10 @@ def test_the_state_table_goes_with_a_cluster_that_made_it_and_outlives_one_in_a_
     file = read_cluster_file(PROJECT / "clusters/dev-box.yaml")
     foundation = FoundationStack(App(), file.foundation_stack_name, cluster=file)
 
-    policies = {each: only(each, "AWS::DynamoDB::Table")["DeletionPolicy"] for each in (stack, foundation)}
+    keys = {
+        "KeySchema": [{"AttributeName": "part", "KeyType": "HASH"}, {"AttributeName": "name", "KeyType": "RANGE"}]
+    }
+    policies = {each: only(each, "AWS::DynamoDB::Table", keys)["DeletionPolicy"] for each in (stack, foundation)}
 
     assert policies == {stack: "Delete", foundation: "RetainExceptOnCreate"}
 

@@ -7,18 +7,17 @@ from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
 MAXIMUM_BYTES = 16_384
 
-# ROOT is empty on a node; tests set it. Where the scripts cannot be had, nothing of theirs can report it:
-# `fail` does, by the same three ways as `report_failure` in scripts/lib.sh.
+# It has no comments, which each node group of a template would repeat. An image made of a node that ran before holds
+# that node's scripts: they go first. ROOT is empty on a node; tests set it. Where the scripts cannot be had, nothing
+# of theirs can report it: `fail` does, by the same three ways as `report_failure` in scripts/lib.sh.
 _TEMPLATE = """\
 #!/bin/bash
-# Fetches this node's scripts and runs them, which log to /var/log/cdk-training-cluster.log.
 set -u
 umask 022
 export PATH=$PATH:/snap/bin
 root=${ROOT:-}
 home=$root/opt/cdk-training-cluster
 state=$root/var/lib/cdk-training-cluster
-# An image made of a node that ran before holds that node's scripts.
 rm -rf "$home/scripts" "$home/user-scripts"
 mkdir -p "$home" "$state"
 cat >"$home/settings" <<'SETTINGS'
