@@ -340,8 +340,8 @@ def _placement_names(template: Template, value: object) -> set[str]:
         "takes no larger one"
     ),
     fix=(
-        "Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster in a "
-        "stack of its own"
+        "Give the stack suppress_template_indentation=True, use fewer node groups in one cluster, or fewer instance "
+        "types in each, or make a second cluster in a stack of its own"
     ),
 )
 def _file_size(template: Template) -> Iterator[Finding]:

@@ -11,6 +11,9 @@ from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key, speak_as_a_file
 
+# Of 50 groups of p5.48xlarge a template takes more than CloudFormation's 1 MB with indentation.
+_MAX_INDENTED_GROUPS = 20
+
 
 class ClusterStack(Stack):
     """Make the nodes of a cluster file in the network of its foundation.
@@ -39,6 +42,8 @@ class ClusterStack(Stack):
             stack_name=cluster.cluster_stack_name,
             description=f"The nodes of the training cluster {cluster.name}",
             env=Environment(account=cluster.account, region=cluster.region),
+            # A third of a template is indentation, which CloudFormation counts too.
+            suppress_template_indentation=len(cluster.node_groups) > _MAX_INDENTED_GROUPS,
         )
         # Exports and imports, whatever a later CDK makes of references by default.
         self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")

@@ -1,11 +1,13 @@
 """What the foundation exports for the cluster."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.cluster_file import FileSystemSettings, NetworkSettings, read_cluster_file
 from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem
@@ -61,3 +63,14 @@ def test_an_existing_file_system_gets_rules_where_its_group_is_named(
 def _exports(stack: FoundationStack) -> dict[str, Any]:
     outputs = Template.from_stack(stack).to_json()["Outputs"]
     return {name: output for name, output in outputs.items() if "Export" in output}
+
+
+@pytest.mark.parametrize(("groups", "indented"), [(1, True), (21, False)])
+def test_the_template_of_many_groups_is_written_without_indentation(groups: int, indented: bool) -> None:
+    file = read_cluster_file(PROJECT / "clusters/dev-box.yaml")
+    (box,) = file.node_groups
+    many = tuple(box.model_copy(update={"name": f"box-{number}"}) for number in range(groups))
+    with built_stacks(file.model_copy(update={"node_groups": many})) as (app, stack):
+        app.synth()
+        text = (Path(app.outdir) / stack.template_file).read_text(encoding="utf-8")
+    assert ("\n" in text) is indented
