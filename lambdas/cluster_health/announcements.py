@@ -1,7 +1,7 @@
 """What reaches the function: its schedule, operators, the reports of nodes, and what AWS announces of instances."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -48,7 +48,7 @@ def parse_event(event: Mapping[str, Any]) -> Incoming:
     if not isinstance(detail, dict):
         raise ValueError(f"the detail of an event must be an object, got {detail!r}")  # noqa: TRY004 (it is data)
     if kind == REPORT_DETAIL_TYPE:
-        return NodeReport.from_json(detail)
+        return _received(NodeReport.from_json(detail), event)
     read = _KINDS.get(kind)
     if read is None:
         raise ValueError(f"detail-type must be one of {', '.join((REPORT_DETAIL_TYPE, *_KINDS))}, got {kind!r}")
@@ -56,6 +56,12 @@ def parse_event(event: Mapping[str, Any]) -> Incoming:
         return read(detail, datetime.fromisoformat(event["time"]))
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"the event {kind!r} lacks something or has it in another form: {error!r}") from None
+
+
+def _received(report: NodeReport, event: Mapping[str, Any]) -> NodeReport:
+    """Return a report that is no later than EventBridge received it: the clock of a node may be ahead."""
+    received = datetime.fromisoformat(event["time"]) if "time" in event else report.at
+    return replace(report, at=min(report.at, received))
 
 
 def _spot_interruption(detail: Mapping[str, Any], at: datetime) -> Announcement:

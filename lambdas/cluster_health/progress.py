@@ -99,10 +99,11 @@ class Progress:
         need = self._need
         if need is None:
             return self._give_back("has recovered without a repair", owned)
-        if node.drained is None and self._context.is_recent(repair.since, policy.drain_timeout):
+        has_drained = node.has_drained(repair.began)
+        if not has_drained and self._context.is_recent(repair.since, policy.drain_timeout):
             until = time_text(repair.since + policy.drain_timeout)
             return self._wait(Outcome.WAIT, f"lets its job end, until {until} at the latest")
-        ended = "reports that its job has ended" if node.drained else "had its time to end its job"
+        ended = "reports that its job has ended" if has_drained else "had its time to end its job"
         reboots = group.owner.reboots and need.action is FaultAction.REBOOT
         then = "rebooted" if reboots else "terminated"
         return self._repair_with(Step.REBOOT if reboots else Step.REPLACE, f"{ended}, and is {then}")

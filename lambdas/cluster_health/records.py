@@ -138,6 +138,14 @@ class NodeRecord(Open):
         """Its faults that a reboot or another node ends."""
         return tuple(one for one in self.faults if one.action.drains)
 
+    def has_drained(self, since: datetime) -> bool:
+        """Say whether it reports that its job has ended because of its faults.
+
+        Args:
+            since: Since when it has to be drained, where it has no faults.
+        """
+        return self.drained is not None and self.drained >= (self.faulty_since or since)
+
     def with_told(self, key: str) -> "NodeRecord":
         """Return the record once a message was sent."""
         return replace(self, told=(*self.told, key)[-_MAX_TOLD:])
@@ -153,9 +161,10 @@ class NodeRecord(Open):
             found = replace(found, boot_id=report.boot_id, reported=report.at, serials=serials)
         match report.kind:
             case ReportKind.FAULT:
-                return found._with_faults(_faults(report), report)
+                return found._with_faults(found._still_there(report), report)
             case ReportKind.RECOVERED:
-                return replace(found._with_faults((), report), drained=None)
+                record = found._with_faults(found._still_there(report), report)
+                return record if record.draining_faults else replace(record, drained=None)
             case ReportKind.VERIFIED if self.verified is None or report.at > self.verified.at:
                 return found._with_verification(report)
             case ReportKind.DRAINED if is_newest:
@@ -165,6 +174,11 @@ class NodeRecord(Open):
                 return replace(found, notice=notice)
             case _:
                 return found
+
+    def _still_there(self, report: NodeReport) -> tuple[Fault, ...]:
+        """Return the faults that a report names, and a failed verification, which only one that is passed ends."""
+        failed = (one for one in self.faults if one.code == _VERIFICATION and self.faults_boot == report.boot_id)
+        return (*_faults(report), *failed)
 
     def _with_faults(self, faults: tuple[Fault, ...], report: NodeReport) -> "NodeRecord":
         if self.faults_at is not None and report.at < self.faults_at:

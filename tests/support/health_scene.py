@@ -171,7 +171,7 @@ class HealthScene(Scene):
             at=details.pop("at", self.now),
             **details,
         )
-        return self.health(report_event(report))
+        return self.health({**report_event(report), "time": self.now.strftime("%Y-%m-%dT%H:%M:%SZ")})
 
     def fault(self, instance_id: str, *faults: ReportedFault, **details: Any) -> dict[str, dict[str, str]]:
         """Let a node report faults."""
