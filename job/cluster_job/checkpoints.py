@@ -14,7 +14,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -83,7 +83,7 @@ class CheckpointFolder:
         """Return the newest whole checkpoint. None: there is none."""
         return next(reversed(self.all()), None)
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: Checkpoint, written: Iterable[str]) -> None:
         """Mark a checkpoint as whole, let `latest` point to it, and delete what is older and not to keep.
 
         Older directories that are not whole are deleted too: a job that was killed left them. A newer one may be
@@ -91,7 +91,17 @@ class CheckpointFolder:
 
         Args:
             checkpoint: Its files are all written and durable.
+            written: The files that all ranks wrote.
+
+        Raises:
+            FileNotFoundError: Some of them lie elsewhere: ranks do not share the directory.
         """
+        missing = sorted(name for name in set(written) if not (checkpoint.path / name).is_file())
+        if missing:
+            raise FileNotFoundError(
+                f"{checkpoint.path} lacks {', '.join(missing)}, which other ranks wrote: checkpoints must be in a "
+                "directory that all nodes share"
+            )
         files = {file.name: file.stat().st_size for file in _files(checkpoint.path)}
         details = {
             "step": checkpoint.step,

@@ -15,6 +15,10 @@ PREFIX = "TRAINING_CLUSTER_"
 """A variable with this prefix and the name of a field of `Cluster` goes before the file; containers have no file."""
 
 
+UNNAMED = "run"
+"""What a run is called that has no name."""
+
+
 class Launcher(Enum):
     """What started the processes of a job, from which they know their places."""
 
@@ -142,7 +146,7 @@ def run_name(values: Mapping[str, str]) -> str:
         return named
     if job:
         return f"{values.get('SLURM_JOB_NAME', 'job')}-{job}"
-    return values.get("JOB_NAME") or "run"
+    return values.get("JOB_NAME") or UNNAMED
 
 
 def read_cluster(values: Mapping[str, str], *, job_file: Path = JOB_FILE) -> Cluster | None:

@@ -102,7 +102,7 @@ def is_broken(members: Sequence[Membership]) -> bool:
 
 
 def first_to_fail(members: Sequence[Membership]) -> str | None:
-    """Return the node that broke a world; None: it cannot be told.
+    """Return the node that broke a world; None: it cannot be told, as of a node that was alone.
 
     That is the one that was lost without a word, or the one whose processes failed clearly before all others. A node
     asks about itself, after it has written its own end: it takes no other's silence for its own.
@@ -110,6 +110,8 @@ def first_to_fail(members: Sequence[Membership]) -> str | None:
     Args:
         members: The members of a world that is broken.
     """
+    if len(members) == 1:
+        return None
     lost = [one.node for one in members if one.failed is None and one.ended is None]
     if lost:
         return lost[0] if len(lost) == 1 else None

@@ -12,6 +12,10 @@ from typing import Any
 from cluster_job.environment import Environment, Launcher
 from cluster_job.hangs import HUNG_EXIT_CODE, Progress, Reading, judge, longest_step, write_stacks
 from cluster_job.readings import EfaCounters, Gpu, hang_reading, read_efa, read_gpus
+from cluster_job.records import Items, decoded, encoded
+
+_WAITS_PREFIX = "waits#"
+_STALE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,37 +42,64 @@ class Node:
 class HangWatch:
     """Watches one process."""
 
-    def __init__(self, run: str, environment: Environment, node: Node) -> None:
-        self._run, self._environment, self._node = run, environment, node
+    def __init__(self, run: str, environment: Environment, node: Node, ranks: Items | None) -> None:
+        """Watch a process.
+
+        Args:
+            run: The run's name.
+            environment: The process's place.
+            node: What is read of its node.
+            ranks: Where the run's ranks say that they wait. None: they cannot, and no process is ended.
+        """
+        self._run, self._environment, self._node, self._ranks = run, environment, node, ranks
         self._readings: list[Reading] = []
         self._has_written = False
 
-    def look(self, silent: float, usual: float | None) -> None:
+    def look(self, silent: float, usual: float | None, *, rank: int, world_size: int) -> None:
         """Look whether the process gets on.
 
         Args:
             silent: For how many seconds it has done no step.
             usual: The median time of its steps. None: it has done none, and may set up as long as it likes.
+            rank: Its number among all of the run.
+            world_size: How many there are.
         """
         if usual is None or silent < longest_step(usual):
             self._readings, self._has_written = [], False
             return
         now = self._node.now()
         self._readings.append(hang_reading(now, self._node.gpus(), self._node.efa()))
-        hangs = judge(silent, usual, self._readings) is Progress.HANGS
-        if self._has_written and not hangs:
-            return
-        rank = self._environment.rank
         said = f"rank {rank} on {self._environment.node} has done no step for {silent:.0f} s"
-        if hangs:
-            said += ", its GPUs read 100 %, and nothing goes over EFA"
-        file = self._node.stacks / self._run / f"stacks-rank-{rank}-{now:.0f}.txt"
-        self._has_written = True
-        write_stacks(file, said)
-        say(f"{said}: its stacks are in {file}")
-        if hangs and self._environment.launcher is Launcher.TORCHRUN:
+        if not self._has_written:
+            self._has_written = True
+            self._write(said, rank, now)
+        if (
+            judge(silent, usual, self._readings) is Progress.HANGS
+            and self._environment.launcher is Launcher.TORCHRUN
+            and self._all_wait(now, rank, world_size)
+        ):
+            said += ", and on all ranks GPUs read 100 % while nothing goes over EFA"
+            self._write(said, rank, now)
             say(f"rank {rank} ends with status {HUNG_EXIT_CODE}, so that torchrun starts the ranks again")
             self._node.end(HUNG_EXIT_CODE)
+
+    def _all_wait(self, now: float, rank: int, world_size: int) -> bool:
+        """Say to the other ranks that this one waits; return whether all do: else they may wait for one at work."""
+        if self._ranks is None:
+            return False
+        self._ranks.put(f"{_WAITS_PREFIX}{rank:05}", encoded({"rank": rank, "world": world_size, "at": now}))
+        items = map(decoded, self._ranks.list(_WAITS_PREFIX).values())
+        waiting = {one["rank"] for one in items if one["world"] == world_size and one["at"] > now - _STALE_SECONDS}
+        return waiting >= set(range(world_size))
+
+    def _write(self, said: str, rank: int, now: float) -> None:
+        file = self._node.stacks / self._run / f"stacks-rank-{rank}-{now:.0f}.txt"
+        try:
+            write_stacks(file, said)
+        except OSError as error:  # a full disk does not keep a process that hangs
+            say(f"{said}: its stacks could not be written to {file}: {error}")
+        else:
+            say(f"{said}: its stacks are in {file}")
 
 
 def say(sentence: str) -> None:

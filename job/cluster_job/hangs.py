@@ -2,8 +2,9 @@
 
 A process that does no step for longer than five median steps, and than a floor, stalls: its stacks are written. It
 hangs when, besides, every GPU of its node reads 100 % and nothing goes over the Elastic Fabric Adapters: then it
-waits in a collective that will not end. Only then it ends with `HUNG_EXIT_CODE`, on which torchrun starts the
-processes of all nodes again, as often as `cluster-run` allows. Readings that are missing never say that it hangs.
+waits in a collective. That will not end if every rank of the run waits so: where one still evaluates or saves, the
+others wait for it. Only then it ends with `HUNG_EXIT_CODE`, on which torchrun starts the processes of all nodes
+again, as often as `cluster-run` allows. Readings that are missing never say that it hangs.
 """
 
 import faulthandler

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_job.drain import JOB_FOLDER, drain_request
-from cluster_job.environment import Environment, read_environment
+from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
 from cluster_job.heartbeat import beating
@@ -181,6 +181,8 @@ def _rendezvous(
     table = environment.cluster.runs_table if environment.cluster is not None else None
     named = f"--rdzv-id={given.run or environment.run}@{_attempt(variables)}"
     if table is not None and not machine.obstacle:
+        if (given.run or environment.run) == UNNAMED:
+            raise UsageError("the run has no name, and would join any other without one: give --run NAME")
         meet = ["--rdzv-backend=cluster-table", f"--rdzv-endpoint={table}", named, f"--local-addr={machine.address}"]
         return [*meet, f"--max-restarts={_ENDLESS}"]
     restarts = f"--max-restarts={given.restarts}"

@@ -4,11 +4,12 @@
 - **Kept seconds** are the time of kept steps, each at most twice the median step. So what a slow loader, a checkpoint
   or a hang adds to a step beyond that is lost.
 - **LostSeconds** is every other second since the last report: setting up, compiling, waiting, redoing steps, and
-  the whole time between two processes of the run, when nothing reported. A pause of more than a day, and one after
-  the run's last step, are taken for a stop on purpose: they are neither lost nor paid by the run.
+  the whole time between two processes of the run, when nothing reported. A pause after the run's last step, one of
+  more than an hour after a drain, and any of more than a day, are taken for a stop on purpose: neither lost nor paid.
 - **Goodput** is the share of kept seconds in the last hour, 0 to 1, or since the run began. The published
   "effective training time" is the same share of a whole run; `goodput_of_run` is that.
-- **Cost** is elapsed time x nodes x the price of a node, lost seconds included: nodes are billed while they wait.
+- **Cost** is elapsed time x nodes x the price of a node, lost seconds included: nodes are billed while they wait. A
+  pause of more than an hour after a failure is lost, but not paid: the nodes are taken for stopped.
 """
 
 from collections import deque
@@ -17,6 +18,7 @@ from statistics import median
 
 HOUR = 3600.0
 STOPPED_ON_PURPOSE = 24 * HOUR
+LONGEST_PAUSE = HOUR
 _MOST_OF_A_STEP = 2.0
 _RECENT_STEPS = 100
 
@@ -32,6 +34,7 @@ class Totals:
         lost_seconds: Those that do not.
         cost_usd: What the run has cost. None: the price of a node is unknown.
         finished: Whether the last step is done.
+        ended: Whether the process ended in order: after the last step, or for a drain.
     """
 
     at: float
@@ -40,6 +43,7 @@ class Totals:
     lost_seconds: float = 0.0
     cost_usd: float | None = None
     finished: bool = False
+    ended: bool = False
 
     @property
     def goodput_of_run(self) -> float | None:
@@ -80,9 +84,11 @@ class Ledger:
             before: What that process remembered. Default: - the run begins.
         """
         totals = before or Totals(at=now)
-        if totals.finished or now - totals.at > STOPPED_ON_PURPOSE:
-            totals = replace(totals, at=now)
-        self.totals = replace(totals, finished=False)
+        pause = now - totals.at
+        if totals.finished or pause > (LONGEST_PAUSE if totals.ended else STOPPED_ON_PURPOSE):
+            totals, pause = replace(totals, at=now), 0.0
+        self.totals = replace(totals, finished=False, ended=False)
+        self._unpaid = pause if pause > LONGEST_PAUSE else 0.0
         self._recent: deque[float] = deque(maxlen=_RECENT_STEPS)
         self._open: list[tuple[float, bool]] = []
         self._hour: deque[tuple[float, float, float]] = deque()
@@ -129,8 +135,9 @@ class Ledger:
             highest_step=self._highest,
             kept_seconds=self.totals.kept_seconds + kept,
             lost_seconds=self.totals.lost_seconds + seconds - kept,
-            cost_usd=self._cost(seconds, usd_per_hour),
+            cost_usd=self._cost(seconds - self._unpaid, usd_per_hour),
         )
+        self._unpaid = 0.0
         goodput, of_seconds = self._goodput(end)
         return Period(
             seconds=seconds,
@@ -141,9 +148,13 @@ class Ledger:
             step_seconds=usual,
         )
 
-    def finish(self) -> None:
-        """Remember that the last step is done, so that what follows is not lost."""
-        self.totals = replace(self.totals, finished=True)
+    def finish(self, *, complete: bool) -> None:
+        """Remember that the process ends in order.
+
+        Args:
+            complete: Whether the last step is done, so that what follows is not lost.
+        """
+        self.totals = replace(self.totals, finished=complete, ended=True)
 
     def _cost(self, seconds: float, usd_per_hour: float | None) -> float | None:
         if usd_per_hour is None:

@@ -191,8 +191,13 @@ class Members:
             for_all=True,
         )
 
+    @property
+    def _history(self) -> str:
+        """Where this start's worlds lie: those of a Slurm job or JobSet with its restarts, else of the attempt."""
+        return f"{_HISTORY}{self._attempt.rpartition('-')[0] or self._attempt}/"
+
     def _decide(self) -> Decision:
-        found = self._table.list(_HISTORY)
+        found = self._table.list(self._history)
         history = [Membership.from_json(value) for value in found.values()]
         return decide(history, self._node, self._now(), self._policy)
 
@@ -203,7 +208,7 @@ class Members:
 
     def _write(self) -> None:
         if self._own is not None:
-            self._table.put(f"{_HISTORY}{self._own.world}/{self._own.node}", self._own.to_json())
+            self._table.put(f"{self._history}{self._own.world}/{self._own.node}", self._own.to_json())
 
 
 def _minute(time_: datetime) -> str:

@@ -82,7 +82,10 @@ class Reporter:
         self._work, self._environment, self._sink, self._records = work, environment, sink, records
         self._node = node or Node()
         self._place = Place(rank=environment.rank, world_size=environment.world_size, nodes=environment.nodes)
-        self._watch, self._hangs = Stopwatch(), HangWatch(work.name, environment, self._node)
+        self._watch, self._hangs = (
+            Stopwatch(),
+            HangWatch(work.name, environment, self._node, None if records is None else records.run),
+        )
         self._exchange = Exchange(records)
         self._local, self._recent, self._steps = LocalTimes(), Recent(), _Steps()
         self._failed: set[str] = set()
@@ -154,12 +157,12 @@ class Reporter:
         self.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=LOOK_EVERY)
-        self._attempt("the last report", lambda: self._report(self._node.now(), finished=complete))
+        self._attempt("the last report", lambda: self._report(self._node.now(), complete=complete))
 
     def look(self) -> None:
         """Do what is due: look for a hang, report, send a heartbeat."""
         now = self._node.now()
-        self._attempt("the look for a hang", lambda: self._hangs.look(now - self._alive, self._usual))
+        self._attempt("the look for a hang", lambda: self._look_for_hang(now))
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
             self._attempt("the report", lambda: self._report(now))
@@ -180,6 +183,10 @@ class Reporter:
             if kind not in self._failed:
                 self._failed.add(kind)
                 say(f"{what} of run {self._work.name} failed, and training goes on: {error}")
+
+    def _look_for_hang(self, now: float) -> None:
+        place = self._place
+        self._hangs.look(now - self._alive, self._usual, rank=place.rank, world_size=place.world_size)
 
     @property
     def _usual(self) -> float | None:
@@ -217,13 +224,13 @@ class Reporter:
         if instance is not None and _INSTANCE.fullmatch(instance):
             self._sink.beat(instance)
 
-    def _report(self, now: float, *, finished: bool = False) -> None:
+    def _report(self, now: float, *, complete: bool | None = None) -> None:
         with self._lock:
             steps, self._steps = self._steps, _Steps(last=self._steps.last, loss=self._steps.loss)
             place = self._place
             period = self._ledger.close_period(now, usd_per_hour=self._usd_per_hour)
-            if finished:
-                self._ledger.finish()
+            if complete is not None:
+                self._ledger.finish(complete=complete)
         facts = self._facts(place)
         if facts is not None:
             self._exchange.give(now, place.world_size, facts, self._local.windows)

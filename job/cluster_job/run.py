@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.drain import drain_request
-from cluster_job.environment import Environment, read_environment
+from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
@@ -55,6 +55,11 @@ class Run:
         self.global_batch = global_batch
         self.environment: Environment = read_environment()
         self.name = name or self.environment.run
+        if self.environment.cluster is not None and self.name == UNNAMED:
+            raise ValueError(
+                "the run has no name, and would go on from the checkpoint of any other without one: set RUN_NAME, or "
+                "give cluster-run --run NAME or Run(name=…)"
+            )
         self.checkpoints = checkpoints
         self.flops_per_sample = flops_per_sample
         self.cost_cap_usd = cost_cap_usd
@@ -75,9 +80,10 @@ class Run:
 
         Raises:
             SystemExit: A node is drained, and the state is saved.
+            RuntimeError: There is a checkpoint, and `restore` was not called.
         """
         self._count = count
-        self._step = self._saver.next_step if find_spec("torch") else 0
+        self._step = self._saver.first_step() if find_spec("torch") else 0
         self._reporter.start()
         try:
             while self._done < count and not self._ended:

@@ -87,12 +87,21 @@ class Saver:
         self._latest, self._attempt = ranks.from_first(self._open)
         self._cadence = Cadence(self._history(), ranks.world_size, clock)
         self._wish = Wish.NONE
-        self.draining = False
+        self._restored = self.draining = False
 
     @property
     def next_step(self) -> int:
         """The step with which the run goes on."""
         return 0 if self._latest is None else self._latest.step
+
+    def first_step(self) -> int:
+        """Return `next_step`; raise where its checkpoint was not loaded: the steps before it would be lost."""
+        if self._latest is not None and not self._restored:
+            raise RuntimeError(
+                f"{self._latest.path} holds the first {self._latest.step} steps: call run.restore(state) before "
+                "run.steps(), or start under another name"
+            )
+        return self.next_step
 
     def restore(self, state: MutableMapping[str, Any]) -> bool:
         """Load the newest whole checkpoint; return whether there was one.
@@ -103,6 +112,7 @@ class Saver:
         if self._latest is None:
             return False
         self._storage.load(state, self._latest)
+        self._restored = True
         return True
 
     def should_checkpoint(self, *, last: bool) -> bool:

@@ -65,7 +65,8 @@ class CommittingWriter(dcp.FileSystemWriter):  # type: ignore[misc]
             results: What each rank has written.
         """
         super().finish(metadata, results)
-        self._folder.commit(self._checkpoint)
+        written = (result.storage_data.relative_path for each in results for result in each)
+        self._folder.commit(self._checkpoint, written)
 
 
 class TorchStorage:

@@ -23,7 +23,7 @@ def write(folder: CheckpointFolder, step: int, attempt: str = "0" * 8) -> Checkp
 
 def save(folder: CheckpointFolder, step: int, attempt: str = "0" * 8) -> Checkpoint:
     checkpoint = write(folder, step, attempt)
-    folder.commit(checkpoint)
+    folder.commit(checkpoint, ["__0_0.distcp", "__1_0.distcp"])
     return checkpoint
 
 
@@ -70,6 +70,16 @@ def test_half_a_checkpoint_is_ignored_whenever_the_job_was_killed_and_removed_by
     save(folder, 2, "a" * 8)
     assert not half.exists()
     assert newer.path.exists(), "another replica may be writing it"
+
+
+def test_a_checkpoint_without_the_files_of_a_rank_is_not_marked_and_deletes_no_other(
+    folder: CheckpointFolder,
+) -> None:
+    kept, half = save(folder, 1), write(folder, 2)
+    (half.path / "__1_0.distcp").unlink()  # it lies on the other node's own disk
+    with pytest.raises(FileNotFoundError, match=r"lacks __1_0.distcp, .* in a directory that all nodes share"):
+        folder.commit(half, ["__0_0.distcp", "__1_0.distcp"])
+    assert folder.all() == [kept]
 
 
 def test_older_checkpoints_are_deleted_when_a_newer_one_is_whole(folder: CheckpointFolder) -> None:

@@ -19,6 +19,8 @@ def member(node: str, *, failed: float | None = None, ended: float | None = None
         ([member("a", failed=10.0), member("b", ended=11.0)], True, "a"),
         # Within what agents can see, all failed together: no node is blamed.
         ([member("a", failed=10.0), member("b", failed=10.1)], True, None),
+        # Alone, a node is not worse than another.
+        ([member("a", failed=10.0)], True, None),
         # A node was lost without a word; its neighbours failed.
         ([member("a", failed=10.0), member("b", failed=12.0), member("c")], True, "c"),
         ([member("a", failed=10.0), member("b"), member("c")], True, None),

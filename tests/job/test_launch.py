@@ -103,6 +103,7 @@ def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> 
             SLURM,
             "4 nodes have no place to meet: .* knows no table of runs: set TRAINING_CLUSTER_RUNS_T",
         ),
+        ("torchrun train.py", CLUSTER, "the run has no name, and would join any other without one: give --run NAME"),
         ("--nnodes two torchrun train.py", CLUSTER, "--nnodes must be a number of nodes or MIN:MAX, got 'two'"),
     ],
 )

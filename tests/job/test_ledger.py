@@ -1,4 +1,4 @@
-from cluster_job.ledger import HOUR, STOPPED_ON_PURPOSE, Ledger, Period, Totals
+from cluster_job.ledger import HOUR, LONGEST_PAUSE, STOPPED_ON_PURPOSE, Ledger, Period, Totals
 
 
 def _train(ledger: Ledger, now: float, steps: range, seconds: float = 10.0) -> float:
@@ -46,6 +46,17 @@ def test_a_long_step_counts_with_twice_the_median_and_one_that_hangs_is_lost_whi
     assert (after.seconds, after.lost_seconds) == (420.0, 400.0)
 
 
+def test_a_night_after_a_failure_is_lost_and_not_paid() -> None:
+    first = Ledger(0.0)
+    first.close_period(_train(first, 0.0, range(360)), usd_per_hour=100.0)
+
+    second = Ledger(13 * HOUR, first.totals)
+    period = second.close_period(now := _train(second, 13 * HOUR, range(360, 720)), usd_per_hour=100.0)
+    assert (period.lost_seconds, second.totals.cost_usd) == (12 * HOUR, 200.0)
+    second.close_period(_train(second, now, range(720, 1080)), usd_per_hour=100.0)
+    assert second.totals.cost_usd == 300.0
+
+
 def test_goodput_is_that_of_the_last_hour() -> None:
     ledger = Ledger(0.0)
     ledger.close_period(now := 2 * HOUR)
@@ -56,7 +67,11 @@ def test_goodput_is_that_of_the_last_hour() -> None:
 
 
 def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> None:
-    for before in (Totals(at=0.0, cost_usd=1.0, finished=True), Totals(at=-STOPPED_ON_PURPOSE, cost_usd=1.0)):
+    for before in (
+        Totals(at=0.0, cost_usd=1.0, finished=True),
+        Totals(at=-LONGEST_PAUSE, cost_usd=1.0, ended=True),
+        Totals(at=-STOPPED_ON_PURPOSE, cost_usd=1.0),
+    ):
         ledger = Ledger(1.0, before)
 
         assert ledger.close_period(1.0, usd_per_hour=100.0) == Period(

@@ -106,6 +106,28 @@ def test_a_closed_run_is_started_again_under_its_name_after_a_minute() -> None:
     assert str(first.closed()) == "the run has ended on its other nodes"
 
 
+@pytest.mark.parametrize(
+    ("first", "again", "is_refused"), [("", "", False), ("42-0-0", "42-0-1", True), ("42-0-0", "43-0-0", False)]
+)
+def test_a_budget_is_that_of_a_start_with_its_automatic_restarts(first: str, again: str, is_refused: bool) -> None:
+    run = Run(RestartPolicy(restarts=0))
+    for node in run.nodes.values():
+        node.open(first)
+    run.join("1")
+    run.run(10, "a", "b")
+    with pytest.raises(Left, match="the run failed more than 0 times"):
+        run.nodes["a"].before_join()
+    run.nodes["a"].close()
+    run.time += 60
+    mended = run.node("a")
+    mended.open(again)
+    if is_refused:
+        with pytest.raises(Left):
+            mended.before_join()
+    else:
+        mended.before_join()
+
+
 def test_cluster_run_tells_the_policy_by_variables() -> None:
     told = {"TRAINING_CLUSTER_RESTARTS": "2", "TRAINING_CLUSTER_RESTART_WINDOW": "60"}
     assert policy_of(told) == RestartPolicy(restarts=2, window_seconds=60)

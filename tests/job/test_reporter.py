@@ -180,22 +180,38 @@ def test_ranks_that_are_slow_are_named_with_the_likely_cause_in_the_log_line_alo
     assert [scene.cloudwatch.values("SlowRanks", "Cluster") for scene in scenes[1:]] == [[]] * 15
 
 
-@pytest.mark.parametrize(("percent", "exits"), [(100.0, [HUNG_EXIT_CODE]), (0.0, [])])
-def test_a_process_that_does_no_step_writes_its_stacks_and_ends_when_it_hangs(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], percent: float, exits: list[int]
+@pytest.mark.parametrize(
+    ("percents", "exits"),
+    [
+        ((100.0, 100.0), [HUNG_EXIT_CODE]),
+        # In a barrier: rank 0 saves, and the other waits for it.
+        ((0.0, 100.0), []),
+        ((0.0, 0.0), []),
+    ],
+)
+@pytest.mark.parametrize("has_disk", [True, False])
+def test_processes_that_do_no_step_write_their_stacks_and_end_when_all_hang(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], percents: tuple[float, float], exits: list[int], has_disk: bool
 ) -> None:
-    scene = _Scene(tmp_path)
-    scene.train(range(60))
-    scene.percent = percent
-    scene.wait(285.0)
+    records, stacks = Records(run=_Items(), reports=_Items()), tmp_path / "stacks"
+    if not has_disk:
+        stacks.touch()
+    pair = replace(_ENVIRONMENT, world_size=2)
+    scenes = [_Scene(stacks, replace(pair, rank=rank), records) for rank in range(2)]
+    for scene, percent in zip(scenes, percents, strict=True):
+        scene.train(range(60))
+        scene.percent = percent
+        scene.wait(285.0)
     assert not list(tmp_path.rglob("*.txt"))
-    scene.wait(900.0)
+    for _ in range(60):
+        for scene in scenes:
+            scene.wait(LOOK_EVERY)
 
-    assert scene.exits == exits
+    assert scenes[1].exits == exits
     assert "rank 0 on i-00000000000000000 has done no step for 300 s" in capfd.readouterr().err
-    assert len(list(tmp_path.rglob("*.txt"))) == 1 + len(exits)
+    assert len(list(tmp_path.rglob("*rank-1*.txt"))) == (1 + len(exits) if has_disk else 0)
     # The idle stop is not kept from a node whose job hangs.
-    assert len(scene.cloudwatch.values("JobHeartbeat", "InstanceId")) == 2
+    assert len(scenes[0].cloudwatch.values("JobHeartbeat", "InstanceId")) == 2
 
 
 def test_a_long_evaluation_that_says_it_is_at_work_is_no_hang(tmp_path: Path) -> None:

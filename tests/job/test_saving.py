@@ -78,7 +78,7 @@ class Storage:
         self.job.saved.append((self.rank, checkpoint.step, wait))
         if self.rank == len(self.job.savers) - 1:
             checkpoint.path.mkdir(parents=True)
-            self.job.folder.commit(checkpoint)
+            self.job.folder.commit(checkpoint, ())
         done()
 
     def wait(self) -> None:
@@ -141,7 +141,11 @@ def test_a_restart_goes_on_after_the_newest_checkpoint_and_counts_failures(
     first.step(7, last=last)
     second = Job(tmp_path, 1)
     state: dict[str, Any] = {}
+    with pytest.raises(
+        RuntimeError, match=r"holds the first 7 steps: call run.restore\(state\) before run.steps\(\)"
+    ):
+        second.savers[0].first_step()
     assert second.savers[0].restore(state)
     assert state == {"loaded": 7}
-    assert second.savers[0].next_step == 7
+    assert second.savers[0].first_step() == 7
     assert second.savers[0]._cadence.history() == History(failures=failures, rank_hours=0.1)

@@ -114,3 +114,11 @@ def metadata() -> Iterator[str]:
 def test_the_metadata_service_says_which_instance_it_is(metadata: str) -> None:
     assert instance_id(metadata) == "i-0123456789abcdef0"
     assert instance_id("http://127.0.0.1:1") is None
+
+
+def test_on_a_cluster_a_run_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RUN_NAME", raising=False)
+    for name, value in {"CLUSTER": "llama", "NODE_GROUP": "workers", "REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"TRAINING_CLUSTER_{name}", value)
+    with pytest.raises(ValueError, match="the run has no name, and would go on from the checkpoint of any other"):
+        Run(global_batch=8)
