@@ -77,6 +77,11 @@ def _judge(
             return None
         said = "; ".join(map(str, node.faults))
         return finding_about(view, instance_id, Outcome.OBSERVED, f"reports what needs no repair: {said}", key=said)
+    last = view.record.held(instance_id)
+    if last is not None and last.waits and not node.has_reported_since(last.ended):
+        text = f"{need.reason}. Its repair ended at {time_text(last.ended)}, and it has reported nothing newer"
+        undo = by_hand(view, instance_id, need.action, context.region)
+        return finding_about(view, instance_id, Outcome.HELD, text, key=time_text(last.began), undo=undo)
     broken = _Broken(instance_id=instance_id, node=node, need=need)
     return _begin(broken, view, context, under_repair)
 

@@ -30,8 +30,6 @@ _VERBS: Mapping[Outcome, Callable[[NodeOwner, OwnedGroup, str], None]] = {
     Outcome.RETURN: lambda owner, group, one: owner.uncordon(group, one),
 }
 
-_TERMINATES = frozenset({Outcome.REPLACE, Outcome.RELEASE})
-
 
 class HealthExecutor:
     """Do what was decided about node groups.
@@ -76,8 +74,9 @@ class HealthExecutor:
         if finding.record is None:
             return True
         try:
-            if finding.outcome in _TERMINATES and finding.record.repair is not None:
-                self._store.remember_serials(finding.instance_id, finding.record.repair.reason)
+            node, repair = self._store.nodes.get(finding.instance_id), finding.record.repair
+            if finding.outcome is Outcome.REPLACE and node and repair and node.has_bad_accelerator(repair):
+                self._store.remember_serials(finding.instance_id, repair.reason)
             self._store.save_group(finding.node_group, finding.record)
         except StateChangedError:
             self._logger.info(f"{finding.node_group}: another run acts at the same moment; the next run looks again")

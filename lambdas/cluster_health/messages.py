@@ -11,7 +11,7 @@ _TITLES = {
     Outcome.RETURNED: "is repaired",
     Outcome.REPLACED: "was replaced",
     Outcome.LEFT: "went before its repair was done",
-    Outcome.HELD: "is broken and waits for you out of service",
+    Outcome.HELD: "is broken and waits for you",
     Outcome.KEPT: "is broken and kept by an operator",
     Outcome.BUDGET: "is broken, and no repair is left",
     Outcome.REPORT: "is broken",

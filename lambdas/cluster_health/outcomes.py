@@ -42,7 +42,7 @@ class Outcome(StrEnum):
     """Nothing any more: it went before its repair was done."""
 
     HELD = "held"
-    """Nothing any more: it stays out of service until an operator decides."""
+    """Nothing any more: it stays as it is until an operator decides."""
 
     OBSERVED = "observed"
     """Nothing: none of its faults asks for a reboot or another node."""

@@ -65,7 +65,7 @@ class Progress:
             return self._release(owned)
         steps: dict[Step, Callable[[], Finding]] = {
             Step.CORDON: lambda: self._after_cordon(group, owned),
-            Step.REBOOT: self._after_reboot,
+            Step.REBOOT: lambda: self._after_reboot(owned),
             Step.REPLACE: lambda: self._before_replacement(owned),
             Step.RETURN: lambda: self._after_return(owned),
         }
@@ -87,7 +87,7 @@ class Progress:
         if not owned.in_standby:
             return self._end(End.LEFT, "goes with its node group, which is stopped")
         finding = self._ask(Step.REPLACE, "is terminated in Standby, since its node group is stopped")
-        return finding if finding.outcome is Outcome.WAIT else replace(finding, outcome=Outcome.RELEASE)
+        return replace(finding, outcome=Outcome.RELEASE) if finding.outcome is Outcome.REPLACE else finding
 
     def _after_cordon(self, group: OwnedGroup, owned: Node) -> Finding:
         repair, node, policy = self._repair, self._node, self._context.policy
@@ -108,7 +108,10 @@ class Progress:
         then = "rebooted" if reboots else "terminated"
         return self._repair_with(Step.REBOOT if reboots else Step.REPLACE, f"{ended}, and is {then}")
 
-    def _after_reboot(self) -> Finding:
+    def _after_reboot(self, owned: Node) -> Finding:
+        if owned.state == IN_SERVICE:
+            text = "was put back into service by another than this function, and is left alone"
+            return self._end(End.HELD, text, waits=True)
         repair, node, now = self._repair, self._node, self._context.now
         has_booted = node.boot_id != repair.boot_id
         is_verified = node.verified is not None and node.verified.boot_id == node.boot_id
@@ -127,7 +130,8 @@ class Progress:
         if now - repair.since < self._context.policy.verify_timeout:
             return self._wait(Outcome.WAIT, "boots, and is verified")
         if has_booted and not is_silent(node, self._context):
-            return self._end(End.HELD, "has rebooted, reports, and was not verified: verify it, or replace it")
+            text = "has rebooted, reports, and was not verified: verify it, or replace it"
+            return self._end(End.HELD, text, waits=True)
         return self._repair_with(Step.REPLACE, "has not reported since its reboot, and is terminated")
 
     def _after_return(self, owned: Node) -> Finding:
@@ -170,6 +174,9 @@ class Progress:
         """Return what asks the owner for a step, unless it was asked just now."""
         repair, now = self._repair, self._context.now
         is_new = step is not repair.step
+        if not is_new and self._is_refused():
+            text = f"is left as it is: AWS has refused its {step} since {time_text(repair.since)}"
+            return self._end(End.HELD, text, waits=True)
         patience = _SHOWS_WITHIN if repair.answered else _ASK_AGAIN
         if not is_new and self._context.is_recent(repair.asked, patience):
             return self._wait(Outcome.WAIT, text)
@@ -179,12 +186,19 @@ class Progress:
         finding = self._finding(STEPS[step], text)
         return finding.with_record(replace(self._view.record, repair=asked))
 
+    def _is_refused(self) -> bool:
+        repair, wanted = self._repair, self._view.wanted
+        if repair.answered or (wanted is not None and wanted.stopped):
+            return False
+        return not self._context.is_recent(repair.since, self._context.policy.verify_timeout)
+
     def _wait(self, outcome: Outcome, text: str) -> Finding:
         return self._finding(outcome, text)
 
-    def _end(self, end: End, text: str) -> Finding:
+    def _end(self, end: End, text: str, *, waits: bool = False) -> Finding:
+        record, policy = self._view.record, self._context.policy
         finding = self._finding(_ENDS[end], text)
-        return finding.with_record(self._view.record.with_end(end, self._context.now, self._context.policy.window))
+        return finding.with_record(record.with_end(end, self._context.now, policy.window, waits=waits))
 
     def _finding(self, outcome: Outcome, text: str) -> Finding:
         view, repair, region = self._view, self._repair, self._context.region

@@ -43,7 +43,7 @@ class End(StrEnum):
     """The node went, or its node group was stopped, before the repair was done."""
 
     HELD = "held"
-    """The node is out of service until an operator decides."""
+    """The node stays as it is until an operator decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +146,25 @@ class NodeRecord(Open):
         """
         return self.drained is not None and self.drained >= (self.faulty_since or since)
 
+    def has_bad_accelerator(self, repair: "Repair") -> bool:
+        """Say whether its accelerators' own faults ask for another node, or were there again after a reboot.
+
+        Args:
+            repair: Its repair.
+        """
+        again = repair.rebooted and self.faults_boot != repair.boot_id
+        own = [one for one in self.draining_faults if one.kind is not FaultKind.CHECK]
+        return any(one.action is FaultAction.REPLACE or again for one in own)
+
+    def has_reported_since(self, moment: datetime) -> bool:
+        """Say whether it has reported faults or a verification since a time.
+
+        Args:
+            moment: The time.
+        """
+        reported = (self.faults_at, self.verified.at if self.verified is not None else None)
+        return any(at is not None and at > moment for at in reported)
+
     def with_told(self, key: str) -> "NodeRecord":
         """Return the record once a message was sent."""
         return replace(self, told=(*self.told, key)[-_MAX_TOLD:])
@@ -245,6 +264,7 @@ class PastRepair(Open):
         ended: When it ended.
         end: How.
         rebooted: Whether the node was rebooted.
+        waits: Whether the node stays as it is until it reports something newer.
     """
 
     instance_id: str
@@ -252,6 +272,7 @@ class PastRepair(Open):
     ended: datetime
     end: End
     rebooted: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +292,7 @@ class GroupRecord(Open):
         began = [one.began for one in (*self.past, self.repair) if one is not None]
         return sum(one > moment for one in began)
 
-    def with_end(self, end: End, now: datetime, window: timedelta) -> "GroupRecord":
+    def with_end(self, end: End, now: datetime, window: timedelta, *, waits: bool = False) -> "GroupRecord":
         """Return the record once its repair is over; what began before the window is forgotten, but held nodes."""
         repair = self.repair
         if repair is None:
@@ -282,6 +303,7 @@ class GroupRecord(Open):
             ended=now,
             end=end,
             rebooted=repair.rebooted,
+            waits=waits,
         )
         kept = [one for one in self.past if one.began > now - window or self._is_held_still(one, repair)]
         return GroupRecord(past=(*kept, over))

@@ -2,9 +2,10 @@
 
 import pytest
 
+from cluster_common.errors import PartialFailureError
 from cluster_contract.health import ReportKind
 from fake_auto_scaling import FakeGroup
-from health_scene import FAILED, REPLACE, HealthScene, ids, minutes
+from health_scene import FAILED, PASSED, REPLACE, HealthScene, ids, minutes, shown
 
 
 @pytest.fixture
@@ -46,3 +47,52 @@ def test_a_node_whose_clock_was_ahead_returns_once_it_is_verified(scene: HealthS
     scene.drained(node)
     scene.both(3)
     assert scene.verified(node)[node]["outcome"] == "return"
+
+
+def test_a_node_that_goes_with_its_stopped_group_may_come_back(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node, serials=("s-1",))
+    scene.order("stop", by="ana", reason="weekend")
+    scene.both(3)
+    scene.order("start", by="ana", reason="monday")
+    scene.both(3)
+    assert scene.verified(ids(group)[0], serials=("s-1",)) == {}
+
+
+def test_a_node_that_waits_for_an_operator_stays_until_it_reports(scene: HealthScene, group: FakeGroup) -> None:
+    node, calls = ids(group)[0], scene.watch_repairs()
+    scene.fault(node)
+    scene.drained(node)
+    scene.boots[node] = 1
+    scene.report(node, ReportKind.NOTICE)
+    assert scene.both(60)[node]["outcome"] == "held"
+    assert len(scene.group_record().past) == 1
+    assert scene.subjects()[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
+    scene.report(node, ReportKind.VERIFIED, checks=(PASSED,))
+    scene.both(2)
+    assert (shown(group), calls) == ((8, 8, 0), ["EnterStandby", "RebootInstances", "ExitStandby"])
+
+
+def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeGroup) -> None:
+    node, other = ids(group)[:2]
+    scene.nodes_ec2.stopped = {node}
+    scene.fault(node)
+    with pytest.raises(PartialFailureError):
+        scene.drained(node)
+    for _ in range(19):
+        with pytest.raises(PartialFailureError):
+            scene.both()
+    scene.both()
+    assert scene.both()[node]["outcome"] == "held"
+    assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
+
+
+def test_a_node_that_an_operator_puts_back_is_left_alone(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    calls = scene.watch_repairs()
+    scene.auto_scaling.exit_standby(AutoScalingGroupName=group.name, InstanceIds=[node])
+    scene.both(60)
+    assert calls == ["ExitStandby"]
+    assert scene.subjects()[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
