@@ -319,7 +319,7 @@ def test_a_node_that_lacks_something_after_its_start_is_not_called_ready(
     # The next start goes well, and the node was set up.
     (pooled.sandbox / "fail" / command).unlink()
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == [COMPLETED]
+    assert (pooled.state["state"], _completions(pooled)) == ("ready", [COMPLETED])
 
 
 def test_a_node_that_could_not_say_so_at_first_says_so_at_its_next_start(pooled: NodeSandbox) -> None:

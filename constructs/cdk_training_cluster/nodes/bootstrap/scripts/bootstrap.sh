@@ -44,6 +44,8 @@ run_user_scripts() {
 mkdir -p "${LOG%/*}" "$STATE_DIR"
 touch "$LOG"
 if [[ ${1:-} == --boot ]]; then
+  # What failed at an earlier boot is tried again now.
+  if [[ -f $COMPLETE ]]; then report_state ready "" "" || log "the state could not be written"; fi
   run nvme bash nvme.sh
   if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh --boot; fi
   if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh --boot; fi
@@ -52,7 +54,7 @@ if [[ ${1:-} == --boot ]]; then
 fi
 
 report_state running "" ""
-rm -f "$SET_UP"
+rm -f "$SET_UP" "$COMPLETE"
 run updates bash updates.sh pause
 # Scripts of an engine call the program.
 run commands bash commands.sh
@@ -77,6 +79,7 @@ run watch bash watch.sh
 if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh; fi
 step=report
 report_state ready "" ""
+write_file "$COMPLETE" </dev/null
 to_console "ready"
 # The last step: the node may be stopped at once.
 if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh; fi

@@ -10,6 +10,8 @@ STATE_DIR=$ROOT/var/lib/cdk-training-cluster
 LOG=$ROOT/var/log/cdk-training-cluster.log
 # Holds the id of the instance that was set up to the end, on nodes for which a lifecycle hook waits.
 SET_UP=$STATE_DIR/set-up
+# Exists once every step of the set-up has ended well.
+COMPLETE=$STATE_DIR/complete
 # cloud-init sets no HOME, which many a user's script relies on.
 export HOME=${HOME:-/root} PATH=$PATH:/snap/bin DEBIAN_FRONTEND=noninteractive
 
