@@ -8,6 +8,7 @@ from statistics import fmean
 from benchmarks.month.published import DAY, LLAMA3, RESEARCH, Rate
 from benchmarks.month.repairs import RepairShop
 from benchmarks.month.strategies import (
+    CHECKPOINT_STALL,
     RESTART_SECONDS,
     ByHand,
     FromCheckpoint,
@@ -19,6 +20,7 @@ from benchmarks.month.strategies import (
 )
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_contract.prices import on_demand_price
+from cluster_job.intervals import best_interval
 
 GPUS, GPUS_OF_A_NODE, MONTH = 1024, 8, 30 * DAY
 NODES = GPUS // GPUS_OF_A_NODE
@@ -79,7 +81,7 @@ def this_cluster(name: str, recovery: float, *, peers: bool = True, act: bool = 
 
 STRATEGIES: Sequence[Maker] = (
     lambda _between, _random: ByHand(),
-    lambda _between, _random: FromCheckpoint(),
+    lambda between, _random: FromCheckpoint(interval=best_interval(CHECKPOINT_STALL, between)),
     this_cluster("this cluster, `cluster-run` alone", RESTART_SECONDS, peers=False),
     this_cluster("this cluster, `run.replicas`, 2 minutes a recovery", PUBLISHED_PEER_SECONDS),
     this_cluster("the same, 0.88 seconds a recovery", MEASURED_PEER_SECONDS),

@@ -11,11 +11,14 @@ from cluster_job.hangs import FLOOR_SECONDS
 from cluster_job.intervals import best_interval
 
 _MINUTE = 60.0
-RESTART_SECONDS = 310.0
-"""From the end of all processes until the next step from a checkpoint: AWS measured 5:10 minutes with 16 H100.
+RESTART_SECONDS = 22.5 * _MINUTE
+"""From an interruption until the next step from a checkpoint: AWS says 15 to 30 minutes of 2,304 GPUs.
 
 https://aws.amazon.com/blogs/machine-learning/checkpointless-training-on-amazon-sagemaker-hyperpod-production-scale-training-with-faster-fault-recovery/
 """
+CHECKPOINT_STALL = 5.0
+"""For how many seconds the job stands still for a checkpoint: a parameter."""
+
 _AT_WORK, _WORKDAYS = range(9, 18), range(5)
 
 
@@ -48,9 +51,15 @@ class Loss:
 
 
 class Strategy(Protocol):
-    """What is done about interruptions."""
+    """What is done about interruptions.
+
+    Attributes:
+        name: What it is called.
+        interval: The seconds between two checkpoints.
+    """
 
     name: str
+    interval: float
 
     def handle(self, one: Interruption, random: Random) -> Loss:
         """Return what one costs."""
@@ -107,20 +116,19 @@ class FromCheckpoint:
     That favours it: it says nothing of a node that stays in the job and breaks it again.
 
     Attributes:
-        stall: From the interruption until the next step: AWS says 15 to 30 minutes of 2,304 GPUs
-            (https://aws.amazon.com/blogs/machine-learning/checkpointless-training-on-amazon-sagemaker-hyperpod-production-scale-training-with-faster-fault-recovery/).
         interval: The seconds between two checkpoints.
+        restart: From the interruption until the next step.
         operators: How long they take, where corrupt data is to be found.
     """
 
     name = "restart from checkpoint"
-    stall: float = 22.5 * _MINUTE
-    interval: float = 30 * _MINUTE
+    interval: float
+    restart: float = RESTART_SECONDS
     operators: Operators = Operators()
 
     def handle(self, one: Interruption, random: Random) -> Loss:
         """Return what one costs."""
-        stalled = self.operators.seconds(one.at) if one.kind is Kind.CORRUPTION else self.stall
+        stalled = self.operators.seconds(one.at) if one.kind is Kind.CORRUPTION else self.restart
         return Loss(stalled=stalled, redone=random.uniform(0, self.interval))
 
     def missing_seconds(self, until: float) -> Iterable[float]:  # noqa: ARG002 - as for Strategy
@@ -140,7 +148,6 @@ class ThisCluster:
         peers: Whether the others hold the state; if not, it is read from the last checkpoint.
         between: The mean seconds between two interruptions.
         shop: The nodes under repair.
-        checkpoint_stall: What a checkpoint costs, from which the interval follows.
         operators: How long they take, where they are needed.
     """
 
@@ -149,30 +156,32 @@ class ThisCluster:
     peers: bool
     between: float
     shop: RepairShop
-    checkpoint_stall: float = 5.0
     operators: Operators = Operators()
 
     def __post_init__(self) -> None:
         """Begin without announced maintenance."""
         self._announced = 0
+        self.interval = best_interval(CHECKPOINT_STALL, self.between)
 
     def handle(self, one: Interruption, random: Random) -> Loss:
         """Return what one costs."""
         self.shop.advance(one.at)
-        redone = random.uniform(0, best_interval(self.checkpoint_stall, self.between))
-        restart = max(self.recovery, RESTART_SECONDS)
+        redone = random.uniform(0, self.interval)
         match one.kind:
             case Kind.GPU | Kind.NODE:
                 self.shop.fail(one.at, one.code)
-                return Loss(stalled=2 * self.recovery, redone=0 if self.peers else redone)
+                # Without peers a node that comes back makes the others begin at the last checkpoint once more.
+                return Loss(
+                    stalled=2 * self.recovery, redone=0 if self.peers else redone + random.uniform(0, self.interval)
+                )
             case Kind.PLANNED:
                 # It is announced: the job saves, the node leaves, and another comes.
                 self._announced += 1
                 return Loss(stalled=2 * self.recovery, redone=0)
             case Kind.NETWORK:
-                return Loss(stalled=FLOOR_SECONDS + restart, redone=redone)
+                return Loss(stalled=FLOOR_SECONDS + RESTART_SECONDS, redone=redone)
             case Kind.SOFTWARE:
-                return Loss(stalled=restart, redone=redone)
+                return Loss(stalled=RESTART_SECONDS, redone=redone)
             case Kind.CORRUPTION:
                 return Loss(stalled=self.operators.seconds(one.at), redone=redone)
 
@@ -216,5 +225,6 @@ def simulate(strategy: Strategy, *, between: float, nodes: int, seconds: float, 
         loss = strategy.handle(Interruption(at=at, kind=kind, code=code), random)
         count, stalled, redone = count + 1, stalled + loss.stalled, redone + loss.redone
         at += loss.stalled
+    stalled += CHECKPOINT_STALL * (seconds - stalled) / strategy.interval
     lost = (stalled + redone) * nodes + sum(strategy.missing_seconds(seconds))
     return Month(interruptions=count, goodput=1 - lost / (nodes * seconds), lost_node_hours=lost / HOUR)
