@@ -91,10 +91,12 @@ def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Conte
     wanted, one = view.wanted, held.instance_id
     if wanted is not None and wanted.stopped:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group is stopped"
-    elif wanted is not None and need is None and view.kept.get(one) == "":
-        outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"
-    else:
+    elif wanted is None or need is not None or view.kept.get(one) != "":
         return None
+    elif view.surplus > 0:
+        outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group has enough nodes"
+    else:
+        outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"
     record = view.record.resume(held, step, text, context.now)
     return finding_about(view, one, outcome, text, key=time_text(context.now)).with_record(record)
 
@@ -155,9 +157,8 @@ def _obstacles(
     owned = group.nodes[instance_id]
     if view.traits.reboots and not (owned.state == IN_SERVICE or owned.in_standby):
         yield Outcome.UNKNOWN, f"its state is {owned.state}"
-    present = group.counted + group.standby
-    if present > wanted.size:
-        yield Outcome.GOING, f"its node group has {present} nodes and is given {wanted.size}"
+    if view.surplus > 0:
+        yield Outcome.GOING, f"its node group has {wanted.size + view.surplus} nodes and is given {wanted.size}"
     if instance_id not in view.kept:
         yield Outcome.UNKNOWN, "its tags could not be read"
         return

@@ -130,8 +130,8 @@ class Health:
 
     def _take_in_report(self, report: NodeReport, groups: Mapping[str, OwnedGroup]) -> None:
         group = groups.get(report.node_group)
-        if group is None or report.instance_id not in group.nodes:
-            # A group that could not be read is a failure, after which Lambda tries again.
+        # While a deployment replaces a node group, it has two owners: the report counts when there is one again.
+        if group is not None and report.instance_id not in group.nodes:
             self._logger.warning(f"a report of {report.instance_id} is left alone: it is none of {report.node_group}")
             return
         said = "; ".join(one.sentence or one.code for one in report.faults) or report.sentence
@@ -253,7 +253,9 @@ class Health:
 
     def _forget_gone(self, groups: Mapping[str, OwnedGroup]) -> None:
         try:
-            self._store.forget_gone({one for group in groups.values() for one in group.nodes})
+            unread = self._settings.groups.keys() - groups.keys()
+            present = {one for one, node in self._store.nodes.items() if node.node_group in unread}
+            self._store.forget_gone(present | {one for group in groups.values() for one in group.nodes})
         except StateChangedError:
             return  # The next run does it.
         except AWS_ERRORS as error:

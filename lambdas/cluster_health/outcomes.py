@@ -153,6 +153,12 @@ class GroupView:
     wanted: Wanted | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def surplus(self) -> int:
+        """How many nodes it has beyond those that the power function has given it, those in Standby among them."""
+        group, wanted = self.group, self.wanted
+        return group.counted + group.standby - wanted.size if group is not None and wanted is not None else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import put_back
+from cluster_health.commands import by_hand, put_back
 from cluster_health.needs import find_need, is_silent
 from cluster_health.outcomes import (
     GOING,
@@ -60,7 +60,7 @@ class Progress:
         if view.wanted is None:
             return self._wait(Outcome.UNKNOWN, "what the power function wants of its node group could not be read")
         if not self._context.policy.act:
-            return self._wait(Outcome.REPORT, "is left as it is: the cluster's health policy only reports now")
+            return self._only_report(owned)
         if view.wanted.stopped:
             return self._release(owned)
         steps: dict[Step, Callable[[], Finding]] = {
@@ -71,6 +71,17 @@ class Progress:
         }
         return steps[self._repair.step]()
 
+    def _only_report(self, owned: Node) -> Finding:
+        wanted, one = self._view.wanted, self._repair.instance_id
+        text = "is left as it is: the cluster's health policy only reports now"
+        if wanted is None or not (wanted.stopped and owned.in_standby):
+            return self._wait(Outcome.REPORT, text)
+        finding = self._wait(
+            Outcome.REPORT, f"{text}, and its stopped node group is billed for it until it is terminated"
+        )
+        undo = by_hand(self._view, one, FaultAction.REPLACE, self._context.region)
+        return replace(finding, key=f"{finding.key} stopped", undo=undo)
+
     def _after_leaving(self) -> Finding:
         if self._repair.step is Step.REPLACE:
             return self._end(End.REPLACED, "is terminated, and its group keeps its size")
@@ -80,13 +91,26 @@ class Progress:
         """Ask again for a node to be terminated, unless it was never asked for and is no longer broken."""
         if not self._repair.answered and self._need is None:
             return self._give_back("has recovered before it was replaced", owned)
-        return self._ask(Step.REPLACE, "is terminated, and its group keeps its size")
+        text = "is terminated, and its group keeps its size"
+        return self._ask(Step.REPLACE, text) if self._repair.answered else self._repair_with(Step.REPLACE, text)
 
     def _release(self, owned: Node) -> Finding:
         """Let a node go whose group is stopped: Auto Scaling terminates none in Standby."""
         if not owned.in_standby:
             return self._end(End.LEFT, "goes with its node group, which is stopped")
-        finding = self._ask(Step.REPLACE, "is terminated in Standby, since its node group is stopped")
+        return self._terminate("is terminated in Standby, since its node group is stopped")
+
+    def _let_go(self) -> Finding:
+        """Let a node go that is repaired, and whose node group has enough nodes without it."""
+        kept = self._view.kept.get(self._repair.instance_id)
+        if kept is None:
+            return self._wait(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
+        if kept:
+            return self._end(End.HELD, f"stays out of service: its node group has enough nodes, and it {kept}")
+        return self._terminate("is terminated in Standby, since its node group has enough nodes without it")
+
+    def _terminate(self, text: str) -> Finding:
+        finding = self._ask(Step.REPLACE, text)
         return replace(finding, outcome=Outcome.RELEASE) if finding.outcome is Outcome.REPLACE else finding
 
     def _after_cordon(self, group: OwnedGroup, owned: Node) -> Finding:
@@ -126,7 +150,7 @@ class Progress:
     def _while_booting(self, *, has_booted: bool, now: datetime) -> Finding:
         repair, node = self._repair, self._node
         if not repair.answered:
-            return self._ask(Step.REBOOT, "is rebooted")
+            return self._repair_with(Step.REBOOT, "is rebooted")
         if now - repair.since < self._context.policy.verify_timeout:
             return self._wait(Outcome.WAIT, "boots, and is verified")
         if has_booted and not is_silent(node, self._context):
@@ -172,6 +196,8 @@ class Progress:
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""
+        if step is Step.RETURN and self._view.surplus > 0:
+            return self._let_go()
         repair, now = self._repair, self._context.now
         is_new = step is not repair.step
         if not is_new and self._is_refused():

@@ -418,7 +418,7 @@ class History:
         repair = finding.record.repair if finding.record else None
         assert repair is not None, where
         if finding.outcome is Outcome.RELEASE:
-            assert view.wanted.stopped, where
+            assert view.wanted.stopped or view.surplus > 0, where
             return
         is_new = view.record.repair is None or view.record.repair.step is not repair.step
         if outcome in (Outcome.REBOOT, Outcome.REPLACE) and is_new:

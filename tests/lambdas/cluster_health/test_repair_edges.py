@@ -4,6 +4,7 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.health import ReportKind
+from cluster_contract.tags import KEEP_TAG
 from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, PASSED, REPLACE, HealthScene, ids, minutes, shown
 
@@ -96,3 +97,45 @@ def test_a_node_that_an_operator_puts_back_is_left_alone(scene: HealthScene, gro
     scene.both(60)
     assert calls == ["ExitStandby"]
     assert scene.subjects()[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
+
+
+def test_a_node_whose_place_is_gone_is_terminated_instead_of_returned(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.counts["workers"] = 7
+    scene.both(3)
+    assert scene.verified(node)[node]["outcome"] == "release"
+    scene.both(5)
+    assert shown(group) == (7, 7, 0)
+
+
+def test_a_report_while_a_node_group_has_two_owners_is_kept(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.add(name="workers-new", node_group="workers")
+    scene.fault(node)
+    scene.health()
+    assert scene.node_record(node).draining_faults
+
+
+def test_a_tag_that_comes_between_two_attempts_keeps_a_node(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.nodes_ec2.stopped = {node}
+    scene.fault(node)
+    with pytest.raises(PartialFailureError):
+        scene.drained(node)
+    scene.nodes_ec2.stopped, scene.nodes_ec2.tags = set(), {node: {KEEP_TAG: "true"}}
+    assert scene.both(2)[node]["outcome"] == "kept"
+    assert not scene.nodes_ec2.rebooted
+
+
+def test_a_repair_that_may_not_go_on_says_how_to_end_a_node_of_a_stopped_group(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.set_policy(act=False)
+    scene.order("stop", by="ana", reason="weekend")
+    found = scene.both(2)[node]
+    assert (found["outcome"], scene.subjects()[-1]) == ("report", f"base-pod: {node} of workers is broken")
+    assert "terminate-instance-in-auto-scaling-group" in found["undo"]
