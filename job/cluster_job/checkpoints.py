@@ -112,7 +112,7 @@ class CheckpointFolder:
         }
         write_durable(checkpoint.path / MARKER, json.dumps(details, indent=1).encode())
         self._point(checkpoint.path)
-        kept = {one.path for one in self.all()[-self._keep :]}
+        kept = {checkpoint.path, *(one.path for one in self.all()[-self._keep :])}
         for directory in self._directories():
             if directory not in kept and _step(directory) <= checkpoint.step:
                 _remove(directory)

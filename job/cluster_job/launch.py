@@ -212,7 +212,7 @@ def _attempt(variables: Mapping[str, str]) -> str:
 
 def _variables(given: argparse.Namespace, environment: Environment, variables: Mapping[str, str]) -> dict[str, str]:
     policy = {
-        name: f"{getattr(given, argument):g}"
+        name: str(getattr(given, argument))
         for (name, _), argument in zip(
             POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
         )

@@ -180,6 +180,7 @@ class Members:
                 f"{self._node} is left out: its processes were the first to fail {times} times within "
                 f"{self._policy.window_seconds / 60:.0f} minutes; look at it with `cluster-node verify`",
                 Exit.UNFIT,
+                for_all=self._fixed_size,
             )
 
     def _over_budget(self) -> Left:

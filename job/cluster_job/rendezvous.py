@@ -22,10 +22,12 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousHandler,
     RendezvousInfo,
     RendezvousParameters,
+    RendezvousTimeoutError,
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, create_handler
 
 from cluster_job.environment import read_environment
+from cluster_job.exits import Exit
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.table import RunTable, TableError, open_table
 
@@ -36,6 +38,9 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
 _STORE_SECONDS = 60
+_REPAIR_SECONDS = 3600
+"""For how long nodes wait for enough of them: a lost one is drained, verified and launched again in that time."""
+
 _WORLD = "cluster/world"
 _Answer = TypeVar("_Answer")
 
@@ -169,6 +174,8 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             info = self._inner.next_rendezvous()
         except RendezvousClosedError:
             self._end(_ask(self._members.closed))
+        except RendezvousTimeoutError:
+            self._end(Left("too few nodes came to go on: start the job again when they are there", Exit.AGAIN))
         except Left as left:
             self._left = not left.for_all
             self._end(left)
@@ -229,7 +236,9 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
         raise SystemExit(left.exit_code) from left
     # As `cluster-run` does, for who starts torchrun without it.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    for name, value in keep_alives(params.max_nodes).items():
+    # A run that keeps its nodes waits for none: its job is started again as a whole.
+    waits = {} if fixed_size else {"join_timeout": _REPAIR_SECONDS}
+    for name, value in {**keep_alives(params.max_nodes), **waits}.items():
         params.config.setdefault(name, value)
     store = TableStore(table, f"{attempt}/store/")
     return TableRendezvous(create_handler(store, TableBackend(table, f"{attempt}/state"), params), members)

@@ -87,6 +87,8 @@ def test_older_checkpoints_are_deleted_when_a_newer_one_is_whole(folder: Checkpo
         save(folder, step)
     write(folder, 4)
     assert [one.step for one in folder.all()] == [2, 3]
+    save(folder, 1, "b" * 8)
+    assert [one.step for one in folder.all()] == [1, 2, 3], "the one that was just written is kept"
 
 
 def test_a_process_of_an_earlier_start_writes_nowhere_else(folder: CheckpointFolder) -> None:

@@ -143,8 +143,10 @@ def test_it_ends_as_torchrun_ends(
     arguments = ("--run", "llama", "--wait-for-dataset", "/fsx/data", "torchrun", "train.py")
     assert run(monkeypatch, *arguments) == 7
     assert capfd.readouterr().out == "train.py llama\n"
-    assert run(monkeypatch, "--dry-run", *arguments) == 0
-    assert "RUN_NAME=llama" in capfd.readouterr().out
+    assert run(monkeypatch, "--dry-run", "--restarts", "1000000", *arguments) == 0
+    started = capfd.readouterr().out
+    assert "RUN_NAME=llama" in started
+    assert "TRAINING_CLUSTER_RESTARTS=1000000 " in started
 
 
 @pytest.mark.parametrize(

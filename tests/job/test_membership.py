@@ -54,6 +54,10 @@ def test_the_node_that_fails_first_again_and_again_is_left_out_and_the_others_go
     with pytest.raises(Left, match="its processes were the first to fail 2 times within 60 minutes") as left:
         run.nodes["a"].before_join()
     assert (left.value.exit_code, left.value.for_all) == (Exit.UNFIT, False)
+    keeps_nodes = Members(run.table, node="a", policy=run.policy, fixed_size=True, now=lambda: run.time)
+    with pytest.raises(Left) as left:
+        keeps_nodes.before_join()
+    assert left.value.for_all
 
 
 def test_a_run_that_fails_more_often_than_its_budget_ends_on_all_nodes() -> None:
