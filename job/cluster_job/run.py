@@ -34,7 +34,7 @@ class Run:
     Args:
         global_batch: The samples of one step over all ranks; it stays the same at any world size.
         name: The run's name. Default: - what `cluster-run`, Slurm or Kubernetes calls the job.
-        checkpoints: Where checkpoints go: a directory or an S3 address. Default: - what the cluster says, or
+        checkpoints: Where checkpoints go: a directory that all nodes share. Default: - what the cluster says, or
             `checkpoints/` in the working directory.
         flops_per_sample: The floating-point operations for one sample, forward and backward, from which the
             model's FLOPs utilization (MFU) follows. Default: - MFU is not reported.
