@@ -152,6 +152,7 @@ def test_a_node_fails_by_each_fault(node: VerifiedNode, breaks: Break, status: i
         ({"NVML_NO_LINKS": "1"}, 0, "ok nvlink_down: not checked: the driver does not say"),
         ({"NVML_BUSY": "1"}, 0, "ok gpu_test: not checked: a process uses the GPUs"),
         ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
+        ({"NVML_MIG": "1", "NVML_LINKS": "0"}, 0, "ok nvlink_down: not checked: the GPUs are in MIG mode"),
     ],
 )
 def test_nvidia_ml_py_says_what_the_gpus_have(
@@ -167,6 +168,8 @@ def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
     rows = [
         "0, NVIDIA H100 80GB HBM3, GPU-0, 1653323, 00000000:53:00.0, 580.95.05, 3, Yes, Yes, Disabled",
         "Unable to determine the device handle for GPU1: 0000:54:00.0: Unknown Error",
+        "2, NVIDIA H100 80GB HBM3, GPU-2, 1653325, 00000000:64:00.0, 580.95.05, "
+        "[GPU requires reset], [GPU requires reset], [N/A], Disabled",
     ]
     links = "GPU 0: NVIDIA H100\\n Link 0: 26.562 GB/s\\n Link 1: <inactive>"
     printed = " ".join(f"'{row}'" for row in rows)
@@ -174,7 +177,7 @@ def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
     said = node.verify("--at", "job-end").stdout
     assert said.splitlines() == [
         "the driver lists 1 GPUs, and p5.48xlarge has 8: Unable to determine the device handle for GPU1: "
-        "0000:54:00.0: Unknown Error",
+        "0000:54:00.0: Unknown Error; GPU 2 does not answer: GPU requires reset",
         "GPU 0 could not remap a row of its memory",
         "GPU 0 has rows of memory to remap at its next reset",
         "GPU 0 has 1 active NVLinks of 18",

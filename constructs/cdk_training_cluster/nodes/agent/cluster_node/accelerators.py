@@ -79,7 +79,11 @@ def _of_each(name: str, gpus: list[Gpu], value: Callable[[Gpu], int | bool | Non
 
 
 def _links(gpus: list[Gpu], expected: int) -> Check:
-    known = [gpu for gpu in gpus if gpu.links is not None]
+    # MIG mode turns the NVLinks of a GPU off: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+    whole = [gpu for gpu in gpus if not gpu.divided]
+    if not whole:
+        return not_checked("nvlink_down", "the GPUs are in MIG mode")
+    known = [gpu for gpu in whole if gpu.links is not None]
     if not known:
         return not_checked("nvlink_down", "the driver does not say")
     bad = [gpu for gpu in known if (gpu.links or 0) < expected]

@@ -23,6 +23,9 @@ _FIELDS = (
     "remapped_rows.failure",
     "mig.mode.current",
 )
+# What nvidia-smi prints as a field of a GPU that takes no job: NVML_ERROR_RESET_REQUIRED and NVML_ERROR_GPU_IS_LOST.
+# "[Unknown Error]" is none of them: fields of sound GPUs have it too.
+_ERRORS = ("[GPU requires reset]", "[GPU is lost]")
 
 
 class Gpu(NamedTuple):
@@ -158,7 +161,7 @@ def _through_nvidia_smi() -> Reading:
     answer = ask(["nvidia-smi", f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"], _SECONDS)
     if not answer.succeeded:
         return Reading("", [], [answer.trouble])
-    rows = [[field.strip() for field in line.split(",")] for line in answer.text.splitlines() if line.strip()]
+    rows = [_smi_row(line) for line in answer.text.splitlines() if line.strip()]
     whole = [row for row in rows if len(row) == len(_FIELDS)]
     # A GPU that is lost has a line of its own: "Unable to determine the device handle for GPU0000:53:00.0: …".
     troubles = [", ".join(row) for row in rows if len(row) != len(_FIELDS)]
@@ -181,6 +184,13 @@ def _through_nvidia_smi() -> Reading:
         for row in whole
     ]
     return Reading(whole[0][5] if whole else "", gpus, troubles)
+
+
+def _smi_row(line: str) -> list[str]:
+    """Return the fields of a GPU; of one that answers with an error only a sentence."""
+    fields = [field.strip() for field in line.split(",")]
+    error = next((field for field in fields if field in _ERRORS), None)
+    return [f"GPU {fields[0]} does not answer: {error.strip('[]')}"] if error else fields
 
 
 def _smi_flag(text: str) -> bool | None:
