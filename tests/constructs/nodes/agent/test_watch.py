@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster.nodes.agent.cluster_node import drain_files, grace, reports, watch
+from cdk_training_cluster.nodes.agent.cluster_node import drain_files, grace, reports, use, watch
 from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
 from cdk_training_cluster.nodes.agent.cluster_node.metadata import Metadata
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
@@ -141,6 +141,21 @@ def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> No
         watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
         outbox.turn()
         assert len(aws.calls) == calls
+
+
+@pytest.mark.parametrize(("facts", "goes"), [(Facts(), True), (Facts(gpus=8), False)])
+def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelerators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: Facts, goes: bool
+) -> None:
+    (tmp_path / "proc").mkdir()
+    monkeypatch.setattr(use, "ROOT", str(tmp_path))
+    monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
+    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
+    watchdog = watch.Watchdog(watched, Readings(facts), Notices(Metadata()))
+    assert not watched.may_go
+    watchdog._look_at_use()
+    assert watched.may_go is goes
 
 
 def test_what_cannot_be_read_is_unknown_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aws: Aws) -> None:

@@ -151,6 +151,13 @@ def test_a_notice_drains_until_it_is_over(scene: Scene) -> None:
     assert (scene.drained_by, scene.kinds) == ([], ["notice", "recovered"])
 
 
+def test_a_fault_outlives_a_notice_that_is_over(scene: Scene) -> None:
+    scene.watched.noticed(CODES, [SPOT])
+    scene.read(OFF_THE_BUS)
+    scene.watched.noticed(CODES, [])
+    assert (scene.drained_by, scene.kinds) == (["xid-79"], ["notice", "fault"])
+
+
 def test_maintenance_that_comes_near_drains_then(scene: Scene) -> None:
     far = Notice("maintenance", "EC2 has scheduled system-reboot of the node", scene.now, drains=False)
     scene.watched.noticed({"maintenance"}, [far])

@@ -62,17 +62,17 @@ class Readings:
             facts: What the node has when all is well.
             clock: The seconds that have passed. Default: - the machine's.
         """
-        self._facts, self._clock, self._rates = facts, clock, Rates()
+        self.facts, self._clock, self._rates = facts, clock, Rates()
         self._has_nvml = find_spec("pynvml") is not None
 
     @property
     def seconds(self) -> float:
         """How long to wait for the next reading."""
-        return _NVML_SECONDS if self._has_nvml or not self._facts.gpus else _NVIDIA_SMI_SECONDS
+        return _NVML_SECONDS if self._has_nvml or not self.facts.gpus else _NVIDIA_SMI_SECONDS
 
     def read(self) -> Found:
         """Read every device once."""
-        facts, now = self._facts, self._clock()
+        facts, now = self.facts, self._clock()
         reading = read_gpus() if facts.gpus else None
         gpus = reading.gpus if reading else []
         checks: list[Check] = []

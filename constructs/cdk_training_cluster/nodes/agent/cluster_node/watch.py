@@ -104,7 +104,9 @@ class Watchdog:
             raise OSError(found.trouble)
 
     def _look_at_use(self) -> None:
-        self.watched.used(use.jobs_use_node())
+        in_use, facts = use.jobs_use_node(), self._sources.facts
+        self.watched.used(in_use)
+        self.watched.shows_jobs = in_use is not None or bool(facts.gpus or facts.neuron_devices)
 
     def _write(self, now: float) -> None:
         document = {**self.watched.document(), "unread": self.unread}

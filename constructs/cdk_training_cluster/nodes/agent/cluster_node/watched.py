@@ -82,6 +82,7 @@ class Watched:
         self.notices: dict[str, Notice] = {}
         self.serials: dict[str, str] = {}
         self.in_use: bool | None = None
+        self.shows_jobs = True
         self._report, self._clock = report, clock
         self._readings: dict[Key, int] = {}
         self._dismissed: set[str] = set()
@@ -132,13 +133,13 @@ class Watched:
                 drain_files.add(code, notice.sentence, code=code, action="observe", deadline=notice.deadline)
             if before is None:
                 self._tell(ReportKind.NOTICE, deadline=notice.deadline, sentence=notice.sentence)
-        gone = [code for code in self.notices if code in codes and code not in now]
-        for code in gone:
-            del self.notices[code]
-            self._dismissed.discard(code)
-            drain_files.remove(code)
-        if gone:
-            self._tell(ReportKind.RECOVERED, sentence=f"over: {', '.join(gone)}")
+        gone = [notice for code, notice in self.notices.items() if code in codes and code not in now]
+        for notice in gone:
+            del self.notices[notice.code]
+            self._dismissed.discard(notice.code)
+            drain_files.remove(notice.code)
+        if any(notice.drains for notice in gone) and not self._has_draining_faults:
+            self._tell(ReportKind.RECOVERED, sentence=f"over: {', '.join(notice.code for notice in gone)}")
 
     def used(self, in_use: bool | None) -> None:
         """Take whether jobs use the node. None: that is not known, which is not the same as no.
@@ -165,8 +166,8 @@ class Watched:
 
     @property
     def may_go(self) -> bool:
-        """Whether Auto Scaling need not wait for a job of this node."""
-        return TERMINATING in self.notices and self._is_unused
+        """Whether Auto Scaling need not wait for a job of this node; where none can be seen, waiting helps none."""
+        return TERMINATING in self.notices and (self._is_unused or not self.shows_jobs)
 
     def document(self) -> dict[str, Any]:
         """Return the state for readers on the node; `restore` takes it again."""
@@ -215,6 +216,10 @@ class Watched:
                 self._readings[key] = _READINGS_TO_BE_A_FAULT
 
     @property
+    def _has_draining_faults(self) -> bool:
+        return any(seen.action.drains for seen in self.faults.values())
+
+    @property
     def _is_unused(self) -> bool:
         return self._unused >= _READINGS_TO_BE_UNUSED
 
@@ -239,7 +244,7 @@ class Watched:
         for key in keys:
             if not any(_file(other) == _file(key) for other in self.faults):
                 drain_files.remove(_file(key))
-        if any(seen.action.drains for seen in ended) and not any(seen.action.drains for seen in self.faults.values()):
+        if any(seen.action.drains for seen in ended) and not self._has_draining_faults:
             self._tell(ReportKind.RECOVERED, sentence="; ".join(seen.sentence for seen in ended))
 
     def _is_repeated(self, key: Key) -> bool:
