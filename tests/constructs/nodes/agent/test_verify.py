@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.instance_types import instance_type_info
+from cdk_training_cluster.nodes.agent.cluster_node import versions
 from cdk_training_cluster.nodes.agent.cluster_node.checking import FLOORS
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
@@ -83,8 +84,20 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
 
 
 Break = Callable[[VerifiedNode], object]
+
+
+def _lose_a_gpu(node: VerifiedNode) -> None:
+    node.write("sys/module/nvidia/version", "580.95.05\n")
+    node.command("nvidia-smi", "echo 'Unable to determine the device handle for GPU 1'; exit 15")
+
+
 FAULTS: list[tuple[Break, int, str]] = [
     (lambda node: node.command("nvidia-smi", "exit 9"), FAILED, "gpu_driver: nvidia-smi ended with exit status 9"),
+    (
+        _lose_a_gpu,
+        OTHER_HOST,
+        "gpu_lost: the driver lists 0 GPUs, and p5.48xlarge has 8: Unable to determine the device handle for GPU 1",
+    ),
     (lambda node: node.command("fi_info", "exit 61"), FAILED, "efa_provider: fi_info ended with exit status 61"),
     (
         lambda node: node.write("sys/class/infiniband/rdmap1/ports/1/state", "1: DOWN\n"),
@@ -205,6 +218,8 @@ def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: Verifie
     assert f"-- {said} (the node does not fail by it: its floor was never measured)" in done.stdout
     assert said in (node.root / "dev/console").read_text()
     assert node.result["passed"]
+    [event] = json.loads((node.root / "events").read_text())
+    assert json.loads(event["Detail"])["faults"] == []
 
 
 @pytest.mark.parametrize(
@@ -261,7 +276,10 @@ def test_a_job_asks_for_less_and_gets_one_sentence(node: VerifiedNode) -> None:
     assert not node.calls
 
 
-def test_versions_are_compared_among_nodes_of_one_image(tmp_path: Path) -> None:
+def test_versions_are_compared_among_nodes_of_one_image_and_the_same_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "settings", lambda: {"SCRIPTS": "s3://assets/1.zip"})
     facts = Facts(cluster="llama", node_group="workers", mount_point=str(tmp_path))
 
     def check(instance: str, image: str, nccl: str) -> tuple[bool, str]:
@@ -272,12 +290,15 @@ def test_versions_are_compared_among_nodes_of_one_image(tmp_path: Path) -> None:
     assert check("i-1", "ami-1", "2.27.7") == (True, f"{fine}2.27.7")
     assert check("i-2", "ami-2", "2.28.3") == (True, f"{fine}2.28.3")
     assert check("i-3", "ami-1", "2.28.3") == (False, "NCCL 2.28.3, and i-1 of the same image has 2.27.7")
-    [file] = tmp_path.glob("**/ami-1/i-1.json")
+    [file] = tmp_path.glob("**/ami-1-*/i-1.json")
     for age, is_kept in ((2, True), (31, False)):
         file.write_text(json.dumps({**json.loads(file.read_text()), "updated": time.time() - age * 86_400}))
         assert check("i-3", "ami-1", "2.28.3")[0]
         assert file.exists() == is_kept
     assert check("", "ami-1", "2.28.3")[1].startswith("not checked: ")
+    assert not check("i-4", "ami-1", "2.29.1")[0]
+    monkeypatch.setattr(versions, "settings", lambda: {"SCRIPTS": "s3://assets/2.zip"})
+    assert check("i-4", "ami-1", "2.29.1")[0]
 
 
 def test_jobs_learn_which_cards_are_near_a_gpu(node: VerifiedNode) -> None:

@@ -27,7 +27,7 @@ def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
     if not facts.gpus:
         return
     gpus = reading.gpus
-    if not gpus and reading.troubles:
+    if not gpus and reading.troubles and not reading.driver:
         # The image may have no driver: another instance would not help.
         yield verdict("gpu_driver", reading.troubles, "")
         return

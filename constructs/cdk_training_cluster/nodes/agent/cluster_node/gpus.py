@@ -8,9 +8,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from .node_facts import read_text
 from .programs import ask
 
 _SECONDS = 30
+# "GPU has fallen off the bus or has otherwise become inaccessible", after which it may list no other GPU either.
+# https://docs.nvidia.com/deploy/nvidia-smi/index.html
+_LOST = 15
 _FIELDS = (
     "index",
     "name",
@@ -159,12 +163,14 @@ def _text(value: object) -> str:
 def _through_nvidia_smi() -> Reading:
     """Ask nvidia-smi: https://docs.nvidia.com/deploy/nvidia-smi/index.html."""
     answer = ask(["nvidia-smi", f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"], _SECONDS)
-    if not answer.succeeded:
+    if not answer.succeeded and answer.status != _LOST:
         return Reading("", [], [answer.trouble])
     rows = [_smi_row(line) for line in answer.text.splitlines() if line.strip()]
     whole = [row for row in rows if len(row) == len(_FIELDS)]
     # A GPU that is lost has a line of its own: "Unable to determine the device handle for GPU0000:53:00.0: …".
     troubles = [", ".join(row) for row in rows if len(row) != len(_FIELDS)]
+    if answer.status == _LOST:
+        troubles = troubles or [answer.trouble]
     # Of small instances and older drivers some of these commands know nothing.
     links = dict(_smi_links(ask(["nvidia-smi", "nvlink", "--status"], _SECONDS).text))
     busy = ask(["nvidia-smi", "--query-compute-apps=gpu_uuid", "--format=csv,noheader"], _SECONDS)
@@ -183,7 +189,8 @@ def _through_nvidia_smi() -> Reading:
         )
         for row in whole
     ]
-    return Reading(whole[0][5] if whole else "", gpus, troubles)
+    driver = whole[0][5] if whole else (read_text("/sys/module/nvidia/version") or "").strip()
+    return Reading(driver, gpus, troubles)
 
 
 def _smi_row(line: str) -> list[str]:

@@ -127,7 +127,7 @@ def node_report(facts: Facts, checks: Sequence[Check], instance_id: str, serials
         faults=tuple(
             ReportedFault(check.name, FaultKind.CHECK, check.action, check.device, 1, check.found)
             for check in checks
-            if not check.passed and check.action
+            if not check.passed and not check.provisional and check.action
         ),
         serials=tuple(serials),
         checks=tuple(ReportedCheck(check.name, check.passed, check.found, check.floor) for check in checks),

@@ -1,10 +1,13 @@
 """The versions of what the nodes of a gang must have alike, compared through the file system that they share.
 
-Each node writes its own; nodes of another image differ on purpose, while a new image is rolled out, and are left out.
+Each node writes its own; nodes of another image, or with other scripts or settings, differ on purpose, while these
+are rolled out, and are left out.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ from pathlib import Path
 from . import progress
 from .checking import Check, not_checked, verdict
 from .machine import version_of_efa
-from .node_facts import Facts, paths, read_text
+from .node_facts import Facts, paths, read_text, settings
 from .programs import ROOT
 from .walk import WORKING_DIRECTORY
 
@@ -54,7 +57,9 @@ def check_versions(facts: Facts, own: dict[str, str], instance_id: str, image: s
         yield not_checked("versions", f"{said}; no file system is shared, or the instance or its image is not known")
         return
     root = Path(ROOT + facts.mount_point) / os.fsdecode(WORKING_DIRECTORY)
-    folder = root / "versions" / facts.cluster / facts.node_group / image
+    # The addresses of the scripts among the settings change with what the scripts do.
+    alike = hashlib.sha256(json.dumps(settings(), sort_keys=True).encode()).hexdigest()[:12]
+    folder = root / "versions" / facts.cluster / facts.node_group / f"{image}-{alike}"
     try:
         progress.write(folder / f"{instance_id}.json", {"versions": own})
     except OSError as error:
