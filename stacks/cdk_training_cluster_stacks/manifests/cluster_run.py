@@ -8,6 +8,14 @@ from cluster_contract import node_files
 
 _PACKAGE = "/opt/cdk-training-cluster/scripts/job"
 
+GRACE_SECONDS = 100
+"""How long a pod has to end: a Spot Instance is interrupted after two minutes.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+"""
+
+_SECONDS_TO_LEAVE = 5
+
 # Kubernetes neither makes nor looks for what may come and go: /run is empty after a reboot.
 _FOLDERS = {
     "cluster-settings": (node_files.JOB.rpartition("/")[0], "Directory"),
@@ -51,7 +59,8 @@ def command(wanted: Wanted, program: str) -> Sequence[str]:
         wanted: The cluster.
         program: The program of the user.
     """
-    start = ["python3", "-m", "cluster_job.launch"] if runs_on_nodes(wanted) else []
+    end = f"--term-seconds={GRACE_SECONDS - _SECONDS_TO_LEAVE}"
+    start = ["python3", "-m", "cluster_job.launch", end] if runs_on_nodes(wanted) else []
     return [*start, "torchrun", program]
 
 

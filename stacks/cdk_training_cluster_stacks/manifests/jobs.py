@@ -20,9 +20,6 @@ Source: https://gallery.ecr.aws/deep-learning-containers/pytorch-training
 """
 
 _API = "trainer.kubeflow.org/v1alpha1"
-# A Spot Instance is interrupted after two minutes.
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
-_SPOT_GRACE_SECONDS = 100
 _RESTARTS = 3
 _NORMAL = "normal"
 
@@ -111,11 +108,10 @@ def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
     volumes: list[Object] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     if wanted.file_system is not None:
         volumes.append({"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}})
-    grace = {"terminationGracePeriodSeconds": _SPOT_GRACE_SECONDS} if nodes.group.capacity.uses_spot else {}
     return {
         "nodeSelector": dict(nodes.node_selector),
         "tolerations": nodes.tolerations,
-        **grace,
+        "terminationGracePeriodSeconds": cluster_run.GRACE_SECONDS,
         "volumes": volumes,
     }
 

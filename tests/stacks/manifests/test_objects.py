@@ -92,7 +92,7 @@ def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: Wante
         assert ({"RUN_NAME", "TRAINING_CLUSTER_ATTEMPT", "PYTHONPATH"} <= names) is has_it
     commands = [each["spec"]["trainer"]["command"] for each in objects(cluster, "TrainJob")]
     started = [command[:-1] for command in commands if command[-1].endswith("train.py")]
-    wanted_ = [*(["python3", "-m", "cluster_job.launch"] if has_it else []), "torchrun"]
+    wanted_ = [*(["python3", "-m", "cluster_job.launch", "--term-seconds=95"] if has_it else []), "torchrun"]
     assert started == [wanted_] * len(started)
 
 
