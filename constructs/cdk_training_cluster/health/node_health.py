@@ -49,8 +49,8 @@ _WATCHES = (
         "function leaves them as they are",
         records="waiting = 1",
         remedy="Each record names a node, its fault, and why it is left: the function may only report, an operator "
-        "keeps the node, its engine repairs it, or the repairs of the window are spent. Let its job save a "
-        "checkpoint, then reboot or replace the node with the command in the record",
+        "keeps the node, or the repairs of the window are spent. Let its job save a checkpoint, then reboot or "
+        "replace the node with the command in the record",
     ),
     Watch(
         id="SpentBudget",
