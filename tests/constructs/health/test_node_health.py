@@ -115,7 +115,8 @@ def test_an_event_that_cannot_be_brought_for_an_hour_goes_to_the_queue() -> None
 def test_a_group_waits_for_the_jobs_of_nodes_that_it_terminates_and_a_spot_fleet_cannot() -> None:
     stack = _stack(HealthPolicy(grace=Duration.minutes(2)))
     (group,) = resources(stack, "AWS::AutoScaling::AutoScalingGroup")
-    hook = only(stack, "AWS::AutoScaling::LifecycleHook")["Properties"]
+    terminating = {"LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING"}
+    hook = only(stack, "AWS::AutoScaling::LifecycleHook", terminating)["Properties"]
     assert hook == {
         "AutoScalingGroupName": {"Ref": group},
         "LifecycleHookName": "drain",
