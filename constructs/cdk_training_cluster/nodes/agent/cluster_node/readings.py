@@ -62,7 +62,8 @@ class Readings:
             facts: What the node has when all is well.
             clock: The seconds that have passed. Default: - the machine's.
         """
-        self.facts, self._clock, self._rates = facts, clock, Rates()
+        self.facts: Facts = facts
+        self._clock, self._rates = clock, Rates()
         self._has_nvml = find_spec("pynvml") is not None
 
     @property
