@@ -64,7 +64,7 @@ def test_user_scripts_see_the_node_s_variables_and_run_as_they_are(make_node: Ma
     log = node.read("var/log/cdk-training-cluster.log")
     assert "\nit's $5\n" in log
     assert "\nllama/workers /fsx it's $5 /root\n" in log
-    assert node.steps[-2:] == ["after: a name with 'quotes' $x", "updates"]
+    assert node.steps[-3:] == ["after: a name with 'quotes' $x", "updates", "watch"]
 
 
 @pytest.mark.parametrize(
