@@ -5,8 +5,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -205,8 +206,15 @@ def _until(found: Callable[[], Any]) -> Any:
     raise AssertionError("it did not happen in time")
 
 
-def test_the_service_sees_a_fault_tells_systemd_and_stays_small(tmp_path: Path) -> None:
-    node, nvml = VerifiedNode(tmp_path), build_nvml(tmp_path)
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Return a directory whose sockets' addresses stay below the 108 bytes that they may have."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_the_service_sees_a_fault_tells_systemd_and_stays_small(tmp_path: Path, short_path: Path) -> None:
+    node, nvml = VerifiedNode(short_path), build_nvml(tmp_path)
     kernel = node.root / "dev/kmsg"
     os.mkfifo(kernel)
     node.write("proc/sys/kernel/random/boot_id", "boot-1\n")
