@@ -4,7 +4,7 @@ import pytest
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup
 from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_problems
-from fleet_scene import FLEET, GROUP, PLACEMENT, RESERVATION, RESERVATION_GROUP, TEMPLATE, bought_each, cards
+from fleet_scene import FLEET, GROUP, HOOK, PLACEMENT, RESERVATION, RESERVATION_GROUP, TEMPLATE, bought_each, cards
 from synthesis import warnings
 
 _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
@@ -66,7 +66,8 @@ def test_each_type_is_bought_with_its_own_interfaces_and_image_and_only_as_it_is
     assert [call for call, problems in found.items() if not problems] == sold
     scenes = bought_each([{"instance_types": [name], "capacity": _CALLS[call][0]} for call in sold])
     for call, scene in zip(sold, scenes, strict=True):
-        assert scene.kinds == sorted([*_CALLS[call][1], TEMPLATE])
+        kinds = _CALLS[call][1]
+        assert scene.kinds == sorted([*kinds, TEMPLATE, *([HOOK] if GROUP in kinds else [])])
         assert scene.launch_data()["InstanceType"] == name
         assert cards(scene.launch_data()) == interfaces
         assert scene.fleet.efa_interfaces == len(interfaces) - 1

@@ -18,6 +18,7 @@ from cdk_training_cluster import (
 )
 from fleet_scene import (
     GROUP,
+    HOOK,
     PLACEMENT,
     RESERVATION,
     RESERVATION_GROUP,
@@ -76,7 +77,7 @@ def test_every_group_is_made_empty_and_keeps_its_size_at_a_deployment() -> None:
 
 def test_on_demand_makes_a_group_in_a_placement_group_and_nothing_more() -> None:
     scene = bought()
-    assert scene.kinds == sorted([GROUP, PLACEMENT, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, PLACEMENT, TEMPLATE])
     place, properties = scene.only(PLACEMENT)
     assert properties == {"Strategy": "cluster"}
     assert _group(scene) == {**_plain(scene), "PlacementGroup": {"Ref": place}}
@@ -96,7 +97,7 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
     end: Any, dates: dict[str, str], on_idle: OnIdle
 ) -> None:
     scene = bought(capacity=Capacity.reservation(end=end, on_idle=on_idle))
-    assert scene.kinds == sorted([GROUP, PLACEMENT, RESERVATION, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, PLACEMENT, RESERVATION, TEMPLATE])
     place, _ = scene.only(PLACEMENT)
     name, reservation = scene.only(RESERVATION)
     # A placement group has no Arn attribute, and a literal ARN fails the schema's stray pattern.
@@ -134,7 +135,7 @@ def test_a_reservation_of_another_platform_says_so() -> None:
 
 def test_a_reservation_for_nodes_that_work_alone_is_made_in_no_placement_group() -> None:
     scene = bought(capacity=Capacity.reservation(end=_END), placement=Placement.NONE)
-    assert scene.kinds == sorted([GROUP, RESERVATION, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, RESERVATION, TEMPLATE])
     assert "PlacementGroupArn" not in scene.only(RESERVATION)[1]
     assert "PlacementGroup" not in _group(scene)
 
@@ -162,7 +163,7 @@ def test_an_existing_reservation_is_named_with_its_own_placement_group_or_none(
     place: str | None, named: dict[str, str]
 ) -> None:
     scene = bought(capacity=Capacity.from_reservation(_ID, placement_group=place))
-    assert scene.kinds == sorted([GROUP, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, TEMPLATE])
     assert _group(scene) == {**_plain(scene), **named, "CapacityReservationSpecification": _only_into(_ID)}
     assert scene.fleet.placement_group_name == place
     assert {"InstanceMarketOptions", "CapacityReservationSpecification", "Placement"}.isdisjoint(scene.launch_data())
@@ -170,7 +171,7 @@ def test_an_existing_reservation_is_named_with_its_own_placement_group_or_none(
 
 def test_a_block_is_named_in_the_launch_template_and_the_group_is_plain() -> None:
     scene = bought(capacity=Capacity.capacity_block(_ID))
-    assert scene.kinds == sorted([GROUP, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, TEMPLATE])
     assert _group(scene) == _plain(scene)
     data = scene.launch_data()
     assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
@@ -216,7 +217,7 @@ def test_what_is_reserved_comes_first_by_way_of_one_resource_group(
     settings: dict[str, Any], types: list[str], arns: list[Any]
 ) -> None:
     scene = bought(capacity=Capacity.prioritized(**settings))
-    assert scene.kinds == sorted([GROUP, RESERVATION_GROUP, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, RESERVATION_GROUP, TEMPLATE])
     name, resource_group = scene.only(RESERVATION_GROUP)
     assert resource_group["Resources"] == arns
     group = _group(scene)

@@ -9,7 +9,7 @@ from aws_cdk import Aspects, CfnParameter, Tag, Tags
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import Capacity, Placement
-from fleet_scene import FLEET, GROUP, PLACEMENT, TEMPLATE, FleetScene, bought, cards
+from fleet_scene import FLEET, GROUP, HOOK, PLACEMENT, TEMPLATE, FleetScene, bought, cards
 from node_group_cases import IMAGE_AT_LAUNCH, OWN_IMAGE
 from synthesis import new_stack, resources, warnings
 
@@ -38,7 +38,7 @@ def _request(scene: FleetScene) -> dict[str, Any]:
 
 def test_spot_makes_one_mixed_group_and_a_launch_template_for_each_layout() -> None:
     scene = _spot()
-    assert scene.kinds == sorted([GROUP, TEMPLATE, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, TEMPLATE, TEMPLATE])
     first, second = scene.all(TEMPLATE)
     _, group = scene.only(GROUP)
     assert group["MixedInstancesPolicy"] == {
