@@ -33,8 +33,8 @@ SIZE = """\
 ERROR The template of a stack with node groups must not be larger than 1 MB (1,000,000 bytes): CloudFormation takes \
 no larger one (cdk-training-cluster)
    Test/Nodes (Nodes) aws-cdk-lib.aws_autoscaling.CfnAutoScalingGroup
-   Suggested fix: Use fewer node groups, or fewer instance types in each, in one cluster, or make a second cluster \
-in a stack of its own. See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+   Suggested fix: Give the stack suppress_template_indentation=True, use fewer node groups in one cluster, or fewer \
+instance types in each, or make a second cluster in a stack of its own. See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
    Acknowledge with 'cdk-training-cluster::templateSize'
 """
 

@@ -131,7 +131,7 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "HealthPolicy": lambda _: {},
     "NodeHealth": lambda stack: {
         "cluster_name": "health",
-        "fleets": [_cluster(stack).node_group("workers")],
+        "fleets": [library.NodeFleet(stack, "Fleet", **_fleet(stack))],
         "alert_topic": sns.Topic(stack, "T"),
     },
     "HyperPodCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},

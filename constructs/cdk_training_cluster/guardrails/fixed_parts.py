@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -17,6 +16,7 @@ from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster.prices.watching import ScheduledFunction
+from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import TrainingFileSystem
 from cluster_contract.spend import HOURS_OF_A_MONTH, SpendKind
 
@@ -39,7 +39,7 @@ class WatchedParts:
     Attributes:
         alarm_metrics: How many metrics its alarms use.
         functions: Its functions that run on a schedule.
-        tables: How many DynamoDB tables there are.
+        tables: How many tables there are in which functions keep their state.
         nat_gateways: How many NAT gateways there are.
         dashboards: How many CloudWatch dashboards there are.
         storage_series: How many custom metrics the checkpoint and hydration functions have.
@@ -63,7 +63,7 @@ def watched_parts(scope: IConstruct) -> WatchedParts:
     return WatchedParts(
         alarm_metrics=sum(_metrics(each) for each in every if isinstance(each, cloudwatch.CfnAlarm)),
         functions=_functions(every),
-        tables=sum(isinstance(each, dynamodb.CfnTable) for each in every),
+        tables=sum(isinstance(each, ClusterState) for each in every),
         nat_gateways=sum(isinstance(each, ec2.CfnNatGateway) for each in every),
         dashboards=sum(isinstance(each, cloudwatch.CfnDashboard) for each in every),
         storage_series=watching.CHECKPOINT_SERIES * any(isinstance(each, CheckpointWatch) for each in every)
