@@ -75,6 +75,10 @@ def _group() -> NodeGroup:
     return NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
 
 
+def _spot_fleet() -> NodeGroup:
+    return NodeGroup("extras", instance_types=["g5.xlarge"], count=1, capacity=library.Capacity.spot_fleet())
+
+
 def _fleet(stack: Stack) -> dict[str, Any]:
     cluster = _cluster(stack)
     fleet = cluster.node_group("workers")
@@ -131,7 +135,8 @@ RIGHT: Mapping[str, Callable[[Stack], dict[str, Any]]] = {
     "HealthPolicy": lambda _: {},
     "NodeHealth": lambda stack: {
         "cluster_name": "health",
-        "fleets": [library.NodeFleet(stack, "Fleet", **_fleet(stack))],
+        # A group of Auto Scaling takes one hook, and so one function.
+        "fleets": [library.NodeFleet(stack, "Fleet", **{**_fleet(stack), "node_group": _spot_fleet()})],
         "alert_topic": sns.Topic(stack, "T"),
     },
     "HyperPodCluster": lambda _: {"availability_zone": ZONE, "node_groups": [_group()]},
