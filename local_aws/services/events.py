@@ -36,7 +36,7 @@ def checked_targets(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def checked_events(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return PutEvents so that nobody sends an event in the name of AWS.
+    """Return PutEvents, which refuses events in the name of AWS.
 
     https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsRequestEntry.html
     """

@@ -1,4 +1,4 @@
-"""What a process of a job is told under torchrun, Slurm, Kubernetes and nothing, with a cluster and without."""
+"""What a process of a job reads under torchrun, Slurm, Kubernetes and nothing, with a cluster and without."""
 
 import json
 from pathlib import Path

@@ -114,7 +114,7 @@ def test_what_cannot_start_is_refused_in_one_sentence(line: str, variables: dict
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the whole path, with a torchrun that says what it got and ends as it is told."""
+    """A folder that is the whole path, with a torchrun that says what it got and ends as the test asks."""
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in (*CLUSTER, "RUN_NAME"):
         monkeypatch.delenv(name, raising=False)

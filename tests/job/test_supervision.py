@@ -1,4 +1,4 @@
-"""How a drain ends a job: it is told, has time, and gets SIGTERM when that is over."""
+"""How a drain ends a job: it learns of the drain, has time, and gets SIGTERM when that is over."""
 
 import os
 import signal

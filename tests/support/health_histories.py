@@ -104,7 +104,7 @@ class History:
     def settle_down(self) -> None:
         """Let hours pass in which nothing fails and no operator acts; then all nodes must be in service.
 
-        Where an operator has changed the group or stopped it, no node may be left in Standby that nobody keeps.
+        Where an operator has changed the group or stopped it, no node may be left in Standby without an operator who keeps it.
         """
         self.calm, self.capacity, self._answer = True, 100, "yes"
         for node in self.nodes.values():

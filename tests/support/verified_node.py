@@ -146,7 +146,7 @@ def build_nvml(directory: Path) -> Path:
     """
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("the fake libnvidia-ml.so needs a C compiler, cc")
+        pytest.skip("the fake libnvidia-ml.so needs a C compiler, cc")  # not on every machine
     source = Path(__file__).with_name("fake_nvml.c")
     target = directory / "libnvidia-ml.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(target), str(source)], check=True)
