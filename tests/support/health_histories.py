@@ -104,7 +104,8 @@ class History:
     def settle_down(self) -> None:
         """Let hours pass in which nothing fails and no operator acts; then all nodes must be in service.
 
-        Where an operator has changed the group or stopped it, no node may be left in Standby without an operator who keeps it.
+        Where an operator has changed the group or stopped it, a node may be left in Standby only if an operator
+        keeps it there.
         """
         self.calm, self.capacity, self._answer = True, 100, "yes"
         for node in self.nodes.values():
