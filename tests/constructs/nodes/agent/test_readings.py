@@ -63,9 +63,8 @@ def _second_reading(node: VerifiedNode, nvml: Path | None = None, **environment:
             },
         ),
         (
-            # Rows to be remapped wait for the job: the next verification asks for the reset.
             {"NVML_REMAP_PENDING": "0", "NVML_LINKS": "17", "NVML_REASONS": str(0x80 | 0x4), "NVML_REPLAYS": "3"},
-            {("nvlink_down", _GPU_0), ("power_brake", _GPU_0), ("nvlink_errors", _GPU_0)},
+            {(code, _GPU_0) for code in ("remap_pending", "nvlink_down", "power_brake", "nvlink_errors")},
         ),
         # An image without a driver, or one that hangs, is unknown.
         ({"NVML_DEAD": "1"}, set()),

@@ -141,6 +141,14 @@ def test_a_check_counts_when_it_fails_twice_and_ends_when_it_passes_five_times(s
     assert scene.kinds == ["fault", "recovered"]
 
 
+def test_rows_to_remap_ask_for_the_reboot_when_no_job_uses_the_node(scene: Scene) -> None:
+    for in_use, drained_by in ((True, []), (None, []), (False, []), (False, []), (False, ["check-remap_pending"])):
+        scene.watched.used(in_use)
+        scene.watched.checked({"remap_pending"}, [("remap_pending", "0000:05:00", "GPU 0 has rows")])
+        assert scene.drained_by == drained_by
+    assert [fault.action.value for fault in scene.reports[0].faults] == ["reboot"]
+
+
 def test_a_notice_drains_until_it_is_over(scene: Scene) -> None:
     scene.watched.noticed(CODES, [SPOT])
     scene.watched.noticed(CODES, [SPOT])

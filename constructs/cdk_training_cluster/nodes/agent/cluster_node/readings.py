@@ -22,9 +22,6 @@ from .rates import Rates, efa_errors
 _NVML_SECONDS = 60
 # The commands of nvidia-smi take some seconds of a core.
 _NVIDIA_SMI_SECONDS = 900
-# Jobs go on with it, and the node's next verification asks for the reset that ends it.
-# https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
-_WAITS_FOR_THE_JOB = "remap_pending"
 # What DCGM's health check fails at: https://github.com/NVIDIA/DCGM/blob/master/modules/health/DcgmGpuHardwareLimits.h
 _MOST_CRC_ERRORS_A_SECOND = 100
 _CRC_ERRORS = ("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL")
@@ -85,7 +82,6 @@ class Readings:
             for check in checks
             if not check.passed
             and not check.provisional
-            and check.name != _WAITS_FOR_THE_JOB
             # One without a row is for operators: `cluster-node verify` says it.
             and (FaultKind.CHECK, check.name) in FAULTS
         ]

@@ -21,6 +21,9 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _READINGS_TO_BE_A_FAULT = 2
 _READINGS_TO_BE_OVER = 5
 _READINGS_TO_BE_UNUSED = 2
+# A job goes on with it, and the reboot that ends it waits for the job.
+# https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
+_WAITS_FOR_THE_JOB = "remap_pending"
 _WEIGHT = {action: weight for weight, action in enumerate(("application", "observe", "reboot", "replace"))}
 _NAMES = {FaultKind.XID: "Xid", FaultKind.SXID: "SXid", FaultKind.NEURON: "Neuron's", FaultKind.CHECK: "Check"}
 
@@ -107,7 +110,8 @@ class Watched:
             readable: The checks that could be made: of the others, nothing new is known.
             found: Code, device and text of what is wrong.
         """
-        wrong = {(FaultKind.CHECK, code, device): text for code, device, text in found}
+        every = {(FaultKind.CHECK, code, device): text for code, device, text in found}
+        wrong = {key: text for key, text in every.items() if not self._waits(key)}
         for key, text in wrong.items():
             self._readings[key] = max(self._readings.get(key, 0), 0) + 1
             if self._readings[key] >= _READINGS_TO_BE_A_FAULT:
@@ -222,6 +226,9 @@ class Watched:
     @property
     def _is_unused(self) -> bool:
         return self._unused >= _READINGS_TO_BE_UNUSED
+
+    def _waits(self, key: Key) -> bool:
+        return key[1] == _WAITS_FOR_THE_JOB and not self._is_unused and key not in self.faults
 
     def _add(self, key: Key, text: str) -> None:
         kind, code, device = key
