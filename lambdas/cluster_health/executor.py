@@ -16,7 +16,7 @@ from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_health.messages import finding_message
 from cluster_health.outcomes import Finding, GroupView, Outcome
-from cluster_health.records import NodeRecord
+from cluster_health.records import GroupRecord, Message, NodeRecord
 from cluster_health.store import HealthStore
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class HealthExecutor:
 
     What is about to be done is recorded first, on the condition that no other run has recorded anything since: of two
     runs one acts. A run that ends between the record and the call leaves a step that no owner has answered, and a
-    later run asks again; each call may be sent twice without another effect.
+    later run asks again; each call may be sent twice without another effect. What operators have to know of it is
+    recorded together with it, and stays recorded until it was sent.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class HealthExecutor:
             return False
         if finding.record is not None:
             self._logger.info(finding.reason, extra={EVENT_FIELD: Event.ACT, **keys_of(finding)})
-        if finding.outcome.needs_message:
-            self._tell(finding)
+            self.send_unsent(finding.node_group)
+        elif (message := self._message(finding)) is not None:
+            self._logger.warning(finding.reason, extra={EVENT_FIELD: Event.NOTICE, **keys_of(finding)})
+            self._send(message, finding.node_group)
         return True
 
     def _record(self, finding: Finding) -> bool:
@@ -77,7 +80,9 @@ class HealthExecutor:
             node, repair = self._store.nodes.get(finding.instance_id), finding.record.repair
             if finding.outcome is Outcome.REPLACE and node and repair and node.has_bad_accelerator(repair):
                 self._store.remember_serials(finding.instance_id, repair.reason)
-            self._store.save_group(finding.node_group, finding.record)
+            is_done = finding.outcome not in _VERBS
+            record = self._with_message(finding, finding.record) if is_done else finding.record
+            self._store.save_group(finding.node_group, record)
         except StateChangedError:
             self._logger.info(f"{finding.node_group}: another run acts at the same moment; the next run looks again")
         except AWS_ERRORS as error:
@@ -108,31 +113,65 @@ class HealthExecutor:
         record = finding.record
         if record is None or record.repair is None:
             return
+        answered = replace(record, repair=replace(record.repair, answered=True))
         try:
-            self._store.save_group(finding.node_group, replace(record, repair=replace(record.repair, answered=True)))
+            self._store.save_group(finding.node_group, self._with_message(finding, answered))
         except StateChangedError:
             return  # The next run asks again, which changes nothing.
         except AWS_ERRORS as error:
             what = f"the answer about {finding.instance_id} could not be recorded; the next run asks again"
             self._failures.add(finding.node_group, what, error)
 
-    def _tell(self, finding: Finding) -> None:
-        """Send the message about a node, once for each key."""
-        node = self._store.nodes.get(finding.instance_id)
-        if (node is not None and finding.key in node.told) or not self._settings.topic_arn:
-            return
-        if finding.record is None:
-            self._logger.warning(finding.reason, extra={EVENT_FIELD: Event.NOTICE, **keys_of(finding)})
+    def send_unsent(self, node_group: str) -> None:
+        """Send the messages of a node group that are recorded and have not been sent, oldest first.
+
+        Args:
+            node_group: The node group, whose record can be read.
+        """
+        record = self._store.group(node_group) if self._settings.topic_arn else GroupRecord()
+        for message in record.unsent:
+            if not self._send(message, node_group):
+                return
+            record = replace(record, unsent=record.unsent[1:])
+            try:
+                self._store.save_group(node_group, record)
+            except (*AWS_ERRORS, StateChangedError) as error:
+                what = f"it could not be recorded that a message about {message.instance_id} was sent"
+                self._failures.add(node_group, what, error)
+                return
+
+    def _with_message(self, finding: Finding, record: GroupRecord) -> GroupRecord:
+        message = self._message(finding)
+        return record if message is None else record.with_unsent(message)
+
+    def _message(self, finding: Finding) -> Message | None:
+        """Return the message about a node. None: operators need none, or it was sent."""
+        if not finding.outcome.needs_message or not self._settings.topic_arn:
+            return None
+        title, text = finding_message(self._settings.cluster, finding)
+        message = Message(instance_id=finding.instance_id, key=finding.key, subject=title, text=text)
+        return None if self._is_sent(message) else message
+
+    def _is_sent(self, message: Message) -> bool:
+        node = self._store.nodes.get(message.instance_id)
+        return node is not None and message.key in node.told
+
+    def _send(self, message: Message, node_group: str) -> bool:
+        """Send a message about a node, once for each key, and say whether it is sent."""
+        if self._is_sent(message):
+            return True
 
         def told(record: NodeRecord) -> NodeRecord:
-            return record.with_told(finding.key)
+            return record.with_told(message.key)
 
         try:
-            publish(self._sns(), self._settings.topic_arn, *finding_message(self._settings.cluster, finding))
-            self._store.change_node(finding.instance_id, finding.node_group, told)
+            publish(self._sns(), self._settings.topic_arn, message.subject, message.text)
+            self._store.change_node(message.instance_id, node_group, told)
         except (*AWS_ERRORS, StateChangedError) as error:
-            what = f"the message about {finding.instance_id} could not be sent, or that could not be recorded"
-            self._failures.add(finding.node_group, what, error)
+            what = f"the message about {message.instance_id} could not be sent, or that could not be recorded"
+            self._failures.add(node_group, what, error)
+            return False
+        return True
 
 
 def keys_of(finding: Finding) -> dict[str, object]:

@@ -206,6 +206,9 @@ class Health:
 
     def _decide(self, groups: Mapping[str, OwnedGroup], names: Sequence[str], *, acts: bool) -> list[Finding]:
         """Decide about node groups, and do what follows."""
+        for name in names if acts else ():
+            with suppress(ValueError):  # looking at the node group reports it
+                self._executor.send_unsent(name)
         views = [view for name in names if (view := self._view(name, groups.get(name))) is not None]
         context = Context(
             policy=self._settings.policy,

@@ -276,16 +276,40 @@ class PastRepair(Open):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Message(Open):
+    """A message about a node that is yet to be sent.
+
+    Attributes:
+        instance_id: The node.
+        key: What it is, as `NodeRecord.told` has it once it was sent.
+        subject: Its subject.
+        text: Its text.
+    """
+
+    instance_id: str
+    key: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupRecord(Open):
     """The repairs of one node group.
 
     Attributes:
         repair: The repair that is under way. None: there is none.
         past: Those of the window that are over.
+        unsent: The messages that say what was done, and have not been sent yet, oldest first.
     """
 
     repair: Repair | None = None
     past: tuple[PastRepair, ...] = ()
+    unsent: tuple[Message, ...] = ()
+
+    def with_unsent(self, message: Message) -> "GroupRecord":
+        """Return the record with a message that is to be sent, once for each key."""
+        same = any((one.instance_id, one.key) == (message.instance_id, message.key) for one in self.unsent)
+        return self if same else replace(self, unsent=(*self.unsent, message)[-_MAX_TOLD:])
 
     def repairs_since(self, moment: datetime) -> int:
         """Return how many repairs have begun since a time."""
@@ -306,7 +330,7 @@ class GroupRecord(Open):
             waits=waits,
         )
         kept = [one for one in self.past if one.began > now - window or self._is_held_still(one, repair)]
-        return GroupRecord(past=(*kept, over))
+        return replace(self, repair=None, past=(*kept, over))
 
     @staticmethod
     def _is_held_still(one: PastRepair, repair: Repair) -> bool:
@@ -346,7 +370,7 @@ class GroupRecord(Open):
             asked=now,
             rebooted=held.rebooted,
         )
-        return GroupRecord(repair=repair, past=tuple(one for one in self.past if one is not held))
+        return replace(self, repair=repair, past=tuple(one for one in self.past if one is not held))
 
 
 @dataclass(frozen=True, kw_only=True)

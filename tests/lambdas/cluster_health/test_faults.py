@@ -119,15 +119,29 @@ def test_of_two_runs_at_once_one_acts(scene: HealthScene, group: FakeGroup) -> N
     assert (group.standby, calls) == ([node], ["EnterStandby"])
 
 
-def test_a_message_that_was_not_sent_is_sent_later_and_once(scene: HealthScene, group: FakeGroup) -> None:
+@pytest.mark.parametrize("act", [False, True])
+def test_a_message_that_was_not_sent_is_sent_later_and_once(
+    scene: HealthScene, group: FakeGroup, *, act: bool
+) -> None:
     node = ids(group)[0]
-    scene.set_policy(act=False)
+    scene.set_policy(act=act)
     scene.sns.fails = True
     with pytest.raises(PartialFailureError, match="could not be sent"):
         scene.fault(node)
     scene.sns.fails = False
     scene.both(5)
-    assert scene.subjects() == [f"base-pod: {node} of workers is broken"]
+    about = f"base-pod: {node} of workers"
+    assert scene.subjects() == [f"{about} is broken{act * ' and is being repaired'}"]
+    if not act:
+        return
+    scene.drained(node)
+    scene.verified(node)
+    scene.sns.fails = True
+    with pytest.raises(PartialFailureError, match="could not be sent"):
+        scene.both(2)
+    scene.sns.fails = False
+    scene.both(5)
+    assert scene.subjects()[1:] == [f"{about} is repaired"]
 
 
 def test_an_item_that_cannot_be_read_stops_what_rests_on_it(scene: HealthScene, group: FakeGroup) -> None:
