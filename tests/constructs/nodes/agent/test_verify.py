@@ -1,6 +1,7 @@
 """What `cluster-node verify` finds on a node, and where it says so."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.nodes.agent.cluster_node import versions
+from cdk_training_cluster.nodes.agent.cluster_node import machine, versions
 from cdk_training_cluster.nodes.agent.cluster_node.checking import FLOORS
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
+from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
 from cluster_contract.faults import FaultAction
 from cluster_contract.health import NodeReport, ReportKind
@@ -32,7 +34,11 @@ def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sound_node_passes_and_says_so(node: VerifiedNode) -> None:
     node.write(f"{DRAIN}/verify"[1:], "an earlier failure")
+    left = "fsx/.cdk-training-cluster/verify/of-a-killed-one"
+    node.write(left)
+    os.utime(node.root / left, (0, 0))
     done = node.verify()
+    assert not (node.root / left).exists()
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
@@ -109,7 +115,6 @@ FAULTS: list[tuple[Break, int, str]] = [
         FAILED,
         "memlock: services may pin 8388608 bytes, not all",
     ),
-    (lambda node: node.command("stat", "echo tmpfs"), FAILED, "file_system: /fsx is tmpfs, not lustre"),
     (lambda node: node.command("stat", "exit 1"), FAILED, "file_system: /fsx does not answer: stat ended with"),
     (
         lambda node: (node.root / "sys/class/nvme/nvme2/model").unlink(),
@@ -210,6 +215,25 @@ def test_what_an_image_or_a_full_file_system_is_to_blame_for_fails_no_node(node:
     assert "ok file_system_throughput: not checked: dd ended with exit status 1: No space left" in done.stdout
 
 
+def test_nothing_is_written_where_the_file_system_is_not_mounted(node: VerifiedNode) -> None:
+    node.command("stat", "echo tmpfs")
+    done = node.verify()
+    assert done.stdout.splitlines()[-1].startswith("file_system: /fsx is tmpfs, not lustre")
+    assert (done.returncode, list((node.root / "fsx").iterdir())) == (FAILED, [node.root / "fsx/here"])
+
+
+def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (machine, versions):
+        monkeypatch.setattr(module, "ask", lambda command, _: Answer(None, "", f"{command[0]} did not answer", True))
+    facts = Facts(mount_point=str(tmp_path))
+    found = [*machine.check_throughput(facts), *check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")]
+    assert [check.found for check in found] == [
+        "not checked: mkdir did not answer",
+        "not checked: NCCL 2.27.7; sh did not answer",
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: VerifiedNode) -> None:
     node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, 120)}'")
     done = node.verify()
@@ -292,7 +316,7 @@ def test_versions_are_compared_among_nodes_of_one_image_and_the_same_settings(
     assert check("i-3", "ami-1", "2.28.3") == (False, "NCCL 2.28.3, and i-1 of the same image has 2.27.7")
     [file] = tmp_path.glob("**/ami-1-*/i-1.json")
     for age, is_kept in ((2, True), (31, False)):
-        file.write_text(json.dumps({**json.loads(file.read_text()), "updated": time.time() - age * 86_400}))
+        os.utime(file, (written := time.time() - age * 86_400, written))
         assert check("i-3", "ami-1", "2.28.3")[0]
         assert file.exists() == is_kept
     assert check("", "ami-1", "2.28.3")[1].startswith("not checked: ")
@@ -327,9 +351,9 @@ def test_jobs_learn_which_cards_are_near_a_gpu(node: VerifiedNode) -> None:
 
 
 def test_every_floor_is_of_a_type_that_exists_and_says_whether_it_was_measured() -> None:
-    for name, machine in FLOORS["machines"].items():
+    for name, floors in FLOORS["machines"].items():
         assert instance_type_info(name).nvidia_gpu_count > 1
-        assert machine["nvlinks"] > 0
+        assert floors["nvlinks"] > 0
     for floor in FLOORS["all_reduce"]:
         assert floor["type"] in FLOORS["machines"]
         assert floor["provisional"] or floor["source"].startswith("https://")

@@ -117,11 +117,14 @@ def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: s
     yield from machine.check_efa_devices(facts)
     yield from machine.check_efa_provider(facts)
     yield from machine.check_limits()
-    yield from machine.check_file_system(facts)
-    yield from machine.check_throughput(facts)
+    file_system = list(machine.check_file_system(facts))
+    yield from file_system
+    # Where it is not mounted, these would write to the root volume.
+    if all(check.passed for check in file_system):
+        yield from machine.check_throughput(facts)
+        yield from check_versions(facts, own, instance, _metadata("ami-id"))
     yield from machine.check_clock(_CLOCK_SECONDS)
     yield from machine.check_disks(facts)
-    yield from check_versions(facts, own, instance, _metadata("ami-id"))
     yield from check_all_reduce(facts, reading)
 
 

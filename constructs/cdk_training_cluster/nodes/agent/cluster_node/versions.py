@@ -9,21 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from . import progress
 from .checking import Check, not_checked, verdict
 from .machine import version_of_efa
 from .node_facts import Facts, paths, read_text, settings
-from .programs import ROOT
+from .programs import ROOT, ask
 from .walk import WORKING_DIRECTORY
 
 _LIBRARIES = ("/usr/local/cuda/lib*/libnccl.so.2.*", "/usr/lib/*/libnccl.so.2.*", "/usr/lib64/libnccl.so.2.*")
-# A node that has not been verified for a day may be long gone.
-_FRESH_SECONDS = 86_400
-_KEPT_SECONDS = 30 * 86_400
+_SECONDS = 30
+# A program of its own, which can be left where the file system hangs. It takes a folder, the name of a node and what
+# that node writes. It prints what nodes wrote there within a day: those that wrote earlier may be long gone. Another
+# node may remove the same files.
+_WRITE_AND_READ = """
+set -e
+mkdir -p "$1"
+printf '%s\\n' "$3" >"$1/.$2.$$"
+mv "$1/.$2.$$" "$1/$2.json"
+find "$1" -mtime +30 -type f -delete 2>/dev/null || true
+find "$1" -mtime -1 -name '*.json' -exec cat {} + 2>/dev/null || true
+"""
 
 
 def versions(driver: str) -> dict[str, str]:
@@ -56,27 +62,21 @@ def check_versions(facts: Facts, own: dict[str, str], instance_id: str, image: s
     if not facts.mount_point or not instance_id or not image:
         yield not_checked("versions", f"{said}; no file system is shared, or the instance or its image is not known")
         return
-    root = Path(ROOT + facts.mount_point) / os.fsdecode(WORKING_DIRECTORY)
     # The addresses of the scripts among the settings change with what the scripts do.
     alike = hashlib.sha256(json.dumps(settings(), sort_keys=True).encode()).hexdigest()[:12]
-    folder = root / "versions" / facts.cluster / facts.node_group / f"{image}-{alike}"
-    try:
-        progress.write(folder / f"{instance_id}.json", {"versions": own})
-    except OSError as error:
+    root = f"{ROOT}{facts.mount_point}/{os.fsdecode(WORKING_DIRECTORY)}"
+    folder = f"{root}/versions/{facts.cluster}/{facts.node_group}/{image}-{alike}"
+    content = json.dumps({"instance_id": instance_id, "versions": own})
+    answer = ask(("sh", "-c", _WRITE_AND_READ, "sh", folder, instance_id, content), _SECONDS)
+    if not answer.succeeded:
         # With root squash, root may write nowhere.
-        yield not_checked("versions", f"{said}; root may not write to {error.filename}: {error.strerror}")
+        yield not_checked("versions", f"{said}; {answer.trouble}")
         return
     troubles = []
-    for path in sorted(folder.glob("i-*.json")):
-        other = progress.read(path)
-        age = time.time() - float(other.get("updated", 0))
-        if age > _KEPT_SECONDS:
-            progress.remove(path)
-        if path.stem == instance_id or age > _FRESH_SECONDS:
-            continue
-        theirs = other.get("versions", {})
+    others = {node["instance_id"]: node["versions"] for node in map(json.loads, answer.text.splitlines())}
+    for other, theirs in sorted(others.items()):
         troubles += [
-            f"{name} {version}, and {path.stem} of the same image has {theirs[name]}"
+            f"{name} {version}, and {other} of the same image has {theirs[name]}"
             for name, version in own.items()
             if name in theirs and theirs[name] != version
         ]
