@@ -31,6 +31,9 @@ VERIFICATION = f"{STATE}/verify.json"
 SPOOL = f"{STATE}/reports"
 """A folder: reports of the node that have not been sent yet."""
 
+SPOOL_IN_MEMORY = f"{RUN}/reports"
+"""A folder: likewise, those for which the disk had no room."""
+
 FAULT_HISTORY = f"{STATE}/faults.json"
 """The faults for which the node was drained in the last day."""
 

@@ -16,7 +16,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
 from cluster_contract.faults import FaultAction
 from cluster_contract.health import NodeReport, ReportKind
-from cluster_contract.node_files import AFFINITY, DRAIN
+from cluster_contract.node_files import AFFINITY, DRAIN, SPOOL_IN_MEMORY
 from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, build_nvml, nccl_row
 
 FAILED, OTHER_HOST = 1, 3
@@ -87,6 +87,19 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
     node.command("systemctl", "echo inactive")
     assert node.verify("--dry-run").returncode == OTHER_HOST
     assert node.result == before
+
+
+def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_sent(node: VerifiedNode) -> None:
+    node.command("systemctl", "echo inactive")
+    node.write("var/lib/cdk-training-cluster", "in place of a folder")
+    done = node.verify()
+    assert done.returncode == OTHER_HOST
+    assert done.stderr.count("cluster-node verify: a part of the result is not written down: ") == 1
+    assert (node.root / DRAIN[1:] / "verify").exists()
+    [event] = json.loads((node.root / "events").read_text())
+    assert json.loads(event["Detail"])["faults"][0]["code"] == "fabric_manager"
+    assert ["failed 20" in call for call in node.calls] == [False, True, False]
+    assert list((node.root / SPOOL_IN_MEMORY[1:]).iterdir()) == []
 
 
 Break = Callable[[VerifiedNode], object]

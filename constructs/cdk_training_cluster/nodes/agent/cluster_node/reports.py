@@ -1,4 +1,4 @@
-"""The node's reports: written to disk first, so that one that cannot be sent now is sent later."""
+"""The node's reports: written down first, so that one that cannot be sent now is sent later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from cluster_contract.health import NODE_FAULT, REPORT_DETAIL_TYPE, REPORT_SOURCE, NodeReport, ReportKind
-from cluster_contract.node_files import SPOOL
+from cluster_contract.node_files import SPOOL, SPOOL_IN_MEMORY
 
 from .node_facts import settings
 from .programs import ROOT, ask
@@ -28,23 +28,18 @@ def spool(report: NodeReport) -> None:
     Args:
         report: The report.
     """
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns():020d}-{report.kind.value}.json"
-    new = folder / f".{name}"
-    with new.open("w", encoding="utf-8") as file:
-        file.write(report.to_json())
-        file.flush()
-        # What a GPU does next may end the node.
-        os.fsync(file.fileno())
-    new.replace(folder / name)
+    try:
+        _write(_folders()[0] / name, report.to_json())
+    except OSError:
+        _write(_folders()[1] / name, report.to_json())
     for path in waiting()[:-_MAX_WAITING]:
         _forget(path)
 
 
 def waiting() -> list[Path]:
     """Return the reports that have not been sent, oldest first."""
-    return sorted(_folder().glob("[0-9]*.json"))
+    return sorted((path for folder in _folders() for path in folder.glob("[0-9]*.json")), key=lambda path: path.name)
 
 
 def send(region: str) -> bool:
@@ -63,8 +58,8 @@ def send(region: str) -> bool:
         for path in paths
     ]
     # `cluster-node verify` may send at the same time.
-    batch = _folder() / f".entries-{os.getpid()}"
-    batch.write_text(json.dumps(entries), encoding="utf-8")
+    batch = _folders()[1] / f".entries-{os.getpid()}"
+    _write(batch, json.dumps(entries))
     command = ("aws", "--region", region, "events", "put-events", "--output", "json", "--entries", f"file://{batch}")
     answer = ask(command, _SECONDS)
     _forget(batch)
@@ -99,8 +94,20 @@ def _count(path: Path, region: str) -> None:
         _say(f"a fault could not be counted: {answer.trouble}")
 
 
-def _folder() -> Path:
-    return Path(ROOT + SPOOL)
+def _folders() -> tuple[Path, Path]:
+    """Return where reports are kept, and where those are that the disk has no room for, until the next boot."""
+    return Path(ROOT + SPOOL), Path(ROOT + SPOOL_IN_MEMORY)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        # What a GPU does next may end the node.
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 def _forget(path: Path) -> None:

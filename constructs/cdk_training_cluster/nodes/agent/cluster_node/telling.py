@@ -46,8 +46,21 @@ def summary(checks: Sequence[Check]) -> str:
     return ". ".join([said, *missed])
 
 
+def drain(checks: Sequence[Check]) -> None:
+    """Ask that the node takes no job where its verification failed, and no longer where it passed.
+
+    Args:
+        checks: What was checked.
+    """
+    if any(check.fails for check in checks):
+        action = action_of(checks) or FaultAction.OBSERVE
+        drain_files.add(_DRAIN, summary(checks), code="verify", action=action.value)
+    else:
+        drain_files.remove(_DRAIN)
+
+
 def record(facts: Facts, checks: Sequence[Check], instance_id: str, more: dict[str, object]) -> None:
-    """Write the result down, and ask that the node takes no job where it failed, or no longer that it takes none.
+    """Write the result down.
 
     Args:
         facts: What the node is.
@@ -55,21 +68,14 @@ def record(facts: Facts, checks: Sequence[Check], instance_id: str, more: dict[s
         instance_id: The node's instance.
         more: What else to write down.
     """
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    failed = any(check.fails for check in checks)
     known = {"instance_id": instance_id, "instance_type": facts.instance_type, "boot_id": boot_id(), **more}
     content = {
-        "passed": not failed,
-        "at": now,
+        "passed": not any(check.fails for check in checks),
+        "at": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         **known,
         "checks": [check._asdict() for check in checks],
     }
     progress.write(Path(ROOT + node_files.VERIFICATION), content)
-    if failed:
-        action = action_of(checks) or FaultAction.OBSERVE
-        drain_files.add(_DRAIN, summary(checks), code="verify", action=action.value)
-    else:
-        drain_files.remove(_DRAIN)
 
 
 def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[str]:

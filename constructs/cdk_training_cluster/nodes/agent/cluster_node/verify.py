@@ -6,12 +6,12 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cluster_contract import node_files
 
-from . import accelerators, machine, reports, telling
+from . import accelerators, machine, progress, reports, telling
 from .affinity import check_affinity, read_affinity
 from .all_reduce import check_all_reduce, judge
 from .checking import Check
@@ -95,14 +95,18 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
         return checks
     serials = [gpu.serial for gpu in reading.gpus if gpu.serial]
     more = {"seconds": round(time.monotonic() - start, 1), "versions": own, "serials": serials}
-    try:
-        _write(node_files.AFFINITY, affinity)
-        telling.record(facts, checks, instance, more)
-        if instance:
-            reports.spool(telling.node_report(facts, checks, instance, serials))
-    except OSError as error:
-        sys.stderr.write(f"cluster-node verify: the result is not recorded, {error.filename}: {error.strerror}\n")
-        return checks
+    steps: tuple[Callable[[], object], ...] = (
+        # First what keeps jobs away, which needs no room on a disk.
+        lambda: telling.drain(checks),
+        lambda: progress.write(Path(ROOT + node_files.AFFINITY), affinity),
+        lambda: telling.record(facts, checks, instance, more),
+        lambda: reports.spool(telling.node_report(facts, checks, instance, serials)) if instance else None,
+    )
+    for step in steps:
+        try:
+            step()
+        except OSError as error:
+            sys.stderr.write(f"cluster-node verify: a part of the result is not written down: {error}\n")
     for trouble in telling.tell(facts, checks, instance):
         sys.stderr.write(f"cluster-node verify: {trouble}\n")
     # A node that is replaced has no later. What cannot be sent now, the watchdog sends then.
@@ -133,14 +137,6 @@ def _metadata(path: str) -> str:
         return Metadata().get(path) or ""
     except OSError:
         return ""
-
-
-def _write(path: str, content: dict[str, object]) -> None:
-    target = Path(ROOT + path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new = target.with_suffix(".new")
-    new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    new.replace(target)
 
 
 def _answer(checks: Sequence[Check], *, as_json: bool, all_of_them: bool) -> int:

@@ -199,7 +199,7 @@ def make_watchdog() -> tuple[Watchdog, Outbox]:
 
 
 def _spool(report: NodeReport) -> None:
-    """Keep a report; where the disk is full, the drain file alone says what was seen."""
+    """Keep a report; where nothing can be written, the drain file alone says what was seen."""
     try:
         reports.spool(report)
     except OSError as error:
