@@ -23,8 +23,8 @@ def test_heartbeats_are_sent_until_the_script_takes_over(tmp_path: Path, monkeyp
     with beating(beats, tmp_path, every=0):
         assert beats.seen.acquire(timeout=30)
         assert beats.seen.acquire(timeout=30)
-        take_over()
         (thread,) = (one for one in threading.enumerate() if one.name == "cluster-run-heartbeat")
+        take_over()
         thread.join(timeout=30)
         assert not thread.is_alive()
     assert drain_request() is None
