@@ -25,6 +25,12 @@ AFFINITY = f"{RUN}/affinity.json"
 STATE = "/var/lib/cdk-training-cluster"
 """What a reboot leaves."""
 
+SET_UP = f"{STATE}/bootstrap.json"
+"""At which step the set-up of the node is, or failed; after a boot, what each boot makes anew."""
+
+SET_UP_ENDED = f"{STATE}/complete"
+"""Is there once all was set up; what the verification found after that is another matter."""
+
 VERIFICATION = f"{STATE}/verify.json"
 """The last verification of the node."""
 

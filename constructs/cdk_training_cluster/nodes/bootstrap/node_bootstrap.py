@@ -139,8 +139,9 @@ class NodeBootstrap(Construct):
     Where a lifecycle hook waits for the nodes, a node completes its action when it is set up and verified, and again
     whenever it has started anew: then local NVMe is there and the file system mounted. One that failed its
     verification by a fault that another instance would not have asks to be replaced, unless three of its group were
-    within a day. One whose set-up failed does not answer; what becomes of it is for the hook to say when its time is
-    up.
+    within a day. Of another, and of one whose set-up failed, the hook gets no answer; what becomes of it is for the
+    hook to say when its time is up. A node that failed its verification is set up: it is ready, and answers, once it
+    passes at a later boot or at `systemctl restart cdk-training-cluster-boot`.
 
     Resources: S3 assets, and statements in the role's policy: reading these assets, writing metrics to the
     library's namespace, and with a hook, finding the node's own group and completing actions in groups that

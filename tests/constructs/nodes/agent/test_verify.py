@@ -294,6 +294,7 @@ def test_a_wrong_call_is_one_sentence(node: VerifiedNode, tmp_path: Path) -> Non
 
 def test_a_job_asks_for_less_and_gets_one_sentence(node: VerifiedNode) -> None:
     # Auto Scaling did not take the answer of a node that has all it needs.
+    node.write("var/lib/cdk-training-cluster/complete")
     node.write(
         "var/lib/cdk-training-cluster/bootstrap.json", '{"state": "failed", "step": "hook", "message": "none"}'
     )

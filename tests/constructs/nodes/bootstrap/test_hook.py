@@ -62,7 +62,7 @@ def test_a_node_says_that_it_is_ready_before_it_may_be_stopped(pooled: NodeSandb
 
 def test_the_instance_is_found_with_a_token(pooled: NodeSandbox) -> None:
     pooled.in_states("Pending:Wait")
-    assert pooled.bootstrap().returncode == 0
+    assert pooled.step("hook.sh").returncode == 0
     assert [call for call in pooled.calls if "169.254.169.254" in call] == [
         "curl --fail --silent --show-error --max-time 5 --request PUT --header "
         "X-aws-ec2-metadata-token-ttl-seconds: 60 http://169.254.169.254/latest/api/token",
@@ -143,12 +143,10 @@ def test_a_node_with_a_fault_of_its_host_is_replaced_and_never_called_ready(veri
     assert verified.bootstrap().returncode == 1
     assert _completions(verified) == [COMPLETED.replace("CONTINUE", "ABANDON")]
     assert (verified.state["state"], verified.state["step"]) == ("failed", "verify")
-    assert "efa_count: the node has 0 EFA devices" in verified.state["message"]
-    assert (verified.root / "run/cdk-training-cluster/drain/verify").exists()
-    # What says that it is ready needs a set-up to the end.
-    (verified.root / "sys/lost").rename(verified.root / "sys/class/infiniband/rdmap0s6")
-    assert verified.bootstrap("--boot").returncode == 0
-    assert len(_completions(verified)) == 1
+    sentence = "verification failed: efa_count: the node has 0 EFA devices"
+    assert verified.state["message"].startswith(sentence)
+    assert f"bootstrap failed at verify: {sentence}" in verified.read("dev/console")
+    assert verified.read("run/cdk-training-cluster/drain/verify").startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -172,20 +170,33 @@ def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
     assert message in verified.read(LOG)
 
 
-def test_a_node_for_which_nothing_waits_is_set_up_and_takes_no_job(verified: NodeSandbox) -> None:
-    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
-    verified.change_settings(EFA="", LAUNCH_HOOK="")
-    assert verified.bootstrap().returncode == 0
-    assert verified.state["state"] == "ready"
-    assert (verified.root / "run/cdk-training-cluster/drain/verify").exists()
-
-
-def test_a_fault_that_every_node_would_have_replaces_none(verified: NodeSandbox) -> None:
+@pytest.mark.parametrize("hook", ["ready", ""])
+def test_a_node_that_failed_its_verification_says_so_until_it_passes_and_is_ready_then(
+    verified: NodeSandbox, hook: str
+) -> None:
     (verified.sandbox / "bin/timedatectl").write_text("#!/bin/bash\nexit 0\n")
-    (verified.root / "sys/class/infiniband/rdmap0s6/ports/1").mkdir(parents=True)
-    verified.write("sys/class/infiniband/rdmap0s6/ports/1/state", "1: DOWN\n")
+    port = "sys/class/infiniband/rdmap0s6/ports/1/state"
+    verified.write(port, "1: DOWN\n")
+    verified.change_settings(LAUNCH_HOOK=hook)
+    for arguments in ([], ["--boot"]):
+        assert verified.bootstrap(*arguments).returncode == 1
+        assert (verified.state["state"], verified.state["step"]) == ("failed", "verify")
+        assert verified.state["message"].startswith("verification failed: efa_state: rdmap0s6 is 1: DOWN")
+    # Another instance would have the fault too.
+    assert _completions(verified) == []
+    verified.write(port, "4: ACTIVE\n")
+    assert verified.bootstrap("--boot").returncode == 0
+    assert (verified.state["state"], _completions(verified)) == ("ready", [COMPLETED] * bool(hook))
+
+
+def test_a_verification_hides_no_set_up_that_failed(verified: NodeSandbox) -> None:
+    verified.fail("modprobe", "efa")
     assert verified.bootstrap().returncode == 1
-    assert (verified.state["step"], _completions(verified)) == ("verify", [])
+    for _ in range(2):
+        assert verified.bootstrap("--boot").returncode == 1
+        assert (verified.state["step"], _completions(verified)) == ("efa", [])
+    said = json.loads(verified.read("var/lib/cdk-training-cluster/verify.json"))
+    assert [check["name"] for check in said["checks"] if not check["passed"]] == ["set_up"]
 
 
 # When there is nothing to complete

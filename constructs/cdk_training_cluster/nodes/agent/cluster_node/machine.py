@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
+from cluster_contract import node_files
+
 from . import drain_files, progress
 from .checking import FLOORS, Check, not_checked, verdict
 from .node_facts import Facts, paths, read_text
@@ -165,11 +167,12 @@ def check_disks(facts: Facts) -> Iterator[Check]:
 
 
 def check_set_up() -> Iterator[Check]:
-    """Yield whether the node was set up to the end."""
-    report = progress.read(Path(f"{ROOT}/var/lib/cdk-training-cluster/bootstrap.json"))
+    """Yield whether the node was set up to the end, and its last boot brought what each boot brings."""
+    report = progress.read(Path(ROOT + node_files.SET_UP))
     # A verification that failed is no reason to fail the next, nor is an answer that Auto Scaling did not take; the
     # file system, which that step mounts too, has a check of its own.
-    failed = report.get("state") == "failed" and report.get("step") not in ("verify", "hook")
+    verified_or_later = Path(ROOT + node_files.SET_UP_ENDED).exists() and report.get("step") in ("verify", "hook")
+    failed = report.get("state") == "failed" and not verified_or_later
     trouble = f"the set-up of the node failed at {report.get('step')}: {report.get('message')}"
     yield verdict("set_up", [trouble] if failed else [], str(report.get("state", "unknown")))
 

@@ -2,7 +2,8 @@
 # Sets a node up, step by step. The first step that fails ends it, is reported, and is named.
 #   bootstrap.sh         everything: the first start, or again by hand
 #   bootstrap.sh --boot  what does not outlive a stop and start: local NVMe, the verification, and what Auto Scaling was
-#                        told
+#                        told; also by hand, where an operator has mended what the verification failed at:
+#                        systemctl restart cdk-training-cluster-boot
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -17,17 +18,28 @@ last_words() {
   tail -c "+$(($1 + 1))" "$LOG" | { grep -v '^[[:space:]]*$' || true; } | tail -n 3 | paste -sd ' ' | cut -c 1-500
 }
 
-# run STEP COMMAND...
-run() {
+# attempt STEP COMMAND...: sets message where it fails.
+attempt() {
   step=$1
-  local log_size status message
+  local log_size status
   log "step $step" >>"$LOG"
   log_size=$(stat -c %s "$LOG")
   # Into a file and not through a pipe: what a user's script leaves running would keep a pipe open for ever.
   if "${@:2}" >>"$LOG" 2>&1 </dev/null; then return 0; else status=$?; fi
   message=$(last_words "$log_size")
+  message=${message:-it said nothing and ended with exit status $status}
+  return "$status"
+}
+
+report() {
   reported=yes
-  report_failure "$step" "${message:-it said nothing and ended with exit status $status}" 2>&1 | tee -a "$LOG" >&2
+  report_failure "$step" "$message" 2>&1 | tee -a "$LOG" >&2
+}
+
+# run STEP COMMAND...
+run() {
+  if attempt "$@"; then return 0; fi
+  report
   exit 1
 }
 
@@ -41,15 +53,41 @@ run_user_scripts() {
   done
 }
 
+# What `cluster-node verify` ends with where the fault table asks for a reboot or another instance.
+OTHER_HOST=3
+
+# verify [--boot]: a node that fails takes no job, and where another instance would not have its fault, Auto Scaling is
+# asked to put that into its place.
+verify() {
+  local status=0 drained=$ROOT/run/cdk-training-cluster/drain/verify
+  attempt verify bash verify.sh "$@" || status=$?
+  if ((status == 0)); then return; fi
+  if [[ -s $drained ]]; then message=$(head -n 1 "$drained"); fi
+  # Of a node whose set-up failed, the state says so still: that is what an operator has to mend.
+  if [[ -f $COMPLETE ]]; then report; fi
+  reported=yes
+  if ((status == OTHER_HOST)) && [[ -n $LAUNCH_HOOK ]]; then bash hook.sh --bad >>"$LOG" 2>&1 || true; fi
+  exit 1
+}
+
+# finish [--boot]
+finish() {
+  if [[ -n ${EXPECTED:-} ]]; then verify "$@"; fi
+  step=report
+  if [[ -f $COMPLETE ]]; then report_state ready "" ""; fi
+  if (($# == 0)); then to_console "ready"; fi
+  # The last step: the node may be stopped at once.
+  if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh "$@"; fi
+  reported=yes
+}
+
 mkdir -p "${LOG%/*}" "$STATE_DIR"
 touch "$LOG"
 if [[ ${1:-} == --boot ]]; then
   # What failed at an earlier boot is tried again now.
-  if [[ -f $COMPLETE ]]; then report_state ready "" "" || log "the state could not be written"; fi
+  if [[ -f $COMPLETE ]]; then report_state running "" "" || log "the state could not be written"; fi
   run nvme bash nvme.sh
-  if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh --boot; fi
-  if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh --boot; fi
-  reported=yes
+  finish --boot
   exit 0
 fi
 
@@ -76,11 +114,7 @@ run_user_scripts after "${SCRIPTS_AFTER[@]}"
 run updates bash updates.sh resume
 # It asks the GPUs, which scripts may divide.
 run watch bash watch.sh
-if [[ -n ${EXPECTED:-} ]]; then run verify bash verify.sh; fi
-step=report
-report_state ready "" ""
+# A node that fails its verification has been set up: a later one that passes is all that it lacks.
 write_file "$COMPLETE" </dev/null
-to_console "ready"
-# The last step: the node may be stopped at once.
-if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh; fi
-reported=yes
+if [[ -n $LAUNCH_HOOK ]]; then run hook bash hook.sh --set-up; fi
+finish

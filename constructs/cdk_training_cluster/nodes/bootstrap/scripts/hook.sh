@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tells Auto Scaling that this node is ready; in its log, lines begin with ok, waiting or error. A group with a warm pool waits for it twice: before it stops a new node,
 # and before it counts on one that it has started again.
-#   hook.sh         the node has been set up just now
+#   hook.sh --set-up  the node has been set up, and is not verified yet: Auto Scaling gets no answer
+#   hook.sh         it has been verified
 #   hook.sh --boot  it was started again: jobs that are sent there then find the file system mounted
 #   hook.sh --bad   it failed its verification: Auto Scaling terminates it and launches another
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
@@ -62,8 +63,9 @@ if [[ ${1:-} == --boot ]]; then
   if [[ -n $MOUNT_SOURCE ]]; then bash mount.sh || exit 1; fi
 elif [[ ${1:-} == --bad ]]; then
   result=ABANDON
-else
+elif [[ ${1:-} == --set-up ]]; then
   printf '%s\n' "$instance" | write_file "$SET_UP"
+  exit 0
 fi
 # For close to eight minutes.
 retry 14 complete ||
