@@ -178,8 +178,9 @@ class RepairShop:
                 self._later(timedelta(seconds=hours), lambda: self._replace(node))
 
     def _boot(self, node: str) -> None:
-        report = self._of(node, ReportKind.VERIFIED, boot="2", passed=self.random.random() < self.times.mended)
-        self._report(node, report)
+        passed = self.random.random() < self.times.mended
+        report = self._of(node, ReportKind.VERIFIED, boot="2", passed=passed)
+        self._report(node, report if passed else replace(report, faults=(_reported(FaultKind.CHECK, "gpu_lost"),)))
 
     def _replace(self, node: str) -> None:
         """Terminate a node, unless that was done; another takes its place when it is verified."""
@@ -207,11 +208,7 @@ class RepairShop:
             self._records[node] = self._records[node].with_report(report)
 
     def _fault(self, node: str, code: str, *, boot: str) -> NodeReport:
-        fault = FAULTS[FaultKind.XID, code]
-        reported = ReportedFault(
-            code=code, kind=FaultKind.XID, action=fault.action, device="", count=1, sentence=fault.meaning
-        )
-        return replace(self._of(node, ReportKind.FAULT, boot=boot), faults=(reported,))
+        return replace(self._of(node, ReportKind.FAULT, boot=boot), faults=(_reported(FaultKind.XID, code),))
 
     def _of(self, node: str, kind: ReportKind, *, boot: str, passed: bool = True) -> NodeReport:
         checks = (ReportedCheck(name="gpus", passed=passed, found="8" if passed else "7", floor="8"),)
@@ -224,3 +221,8 @@ class RepairShop:
             at=self._now,
             checks=checks if kind is ReportKind.VERIFIED else (),
         )
+
+
+def _reported(kind: FaultKind, code: str) -> ReportedFault:
+    fault = FAULTS[kind, code]
+    return ReportedFault(code=code, kind=kind, action=fault.action, device="", count=1, sentence=fault.meaning)

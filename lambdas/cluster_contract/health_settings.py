@@ -68,7 +68,7 @@ class HealthMetric(StrEnum):
     """How many nodes came back into service after a repair, or were replaced, in this run."""
 
     WAITING_NODES = "HealthWaitingNodes"
-    """How many faulty nodes are not repaired: the budget is spent, an operator keeps them, or it may only report."""
+    """How many broken nodes wait for an operator: the budget is spent, they are kept, or no repair would help."""
 
     BUDGET_SPENT = "HealthBudgetSpent"
     """How many node groups have a faulty node and no repair left in the window."""

@@ -54,6 +54,18 @@ def keep_it(instance_id: str, region: str) -> str:
     return f"To keep it from being rebooted or replaced:\n{command}"
 
 
+def verify_again(instance_id: str, region: str) -> str:
+    """Return how an operator lets a node be verified again.
+
+    Args:
+        instance_id: The node.
+        region: The cluster's region.
+    """
+    document = "--document-name AWS-RunShellScript --parameters 'commands=[\"cluster-node verify\"]'"
+    command = f"aws ssm send-command --region {region} --instance-ids {instance_id} {document}"
+    return f"When that is mended, verify it again:\n{command}"
+
+
 def _standby(verb: str, view: GroupView, instance_id: str, region: str) -> str:
     name = shlex.quote(view.group.name if view.group is not None else view.name)
     return (

@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import by_hand, keep_it
+from cluster_health.commands import by_hand, keep_it, verify_again
 from cluster_health.needs import Need, find_need
 from cluster_health.outcomes import (
     GOING,
@@ -72,12 +72,9 @@ def _judge(
         finding = _resume(held, need, view, context)
         if finding is not None:
             return finding
-    if need is None:
-        if not node.faults:
-            return None
-        said = "; ".join(map(str, node.faults))
-        return finding_about(view, instance_id, Outcome.OBSERVED, f"reports what needs no repair: {said}", key=said)
     last = view.record.held(instance_id)
+    if need is None:
+        return _without_need(instance_id, node, last, view, context)
     if last is not None and last.waits and not node.has_reported_since(last.ended):
         text = f"{need.reason}. Its repair ended at {time_text(last.ended)}, and it has reported nothing newer"
         undo = by_hand(view, instance_id, need.action, context.region)
@@ -86,15 +83,33 @@ def _judge(
     return _begin(broken, view, context, under_repair)
 
 
+def _without_need(
+    instance_id: str, node: NodeRecord, last: PastRepair | None, view: GroupView, context: Context
+) -> Finding | None:
+    """Decide about a node that neither a reboot nor another node would help."""
+    failed = node.failed_verification
+    if failed is not None:
+        text = f"failed its verification at {time_text(failed.at)}, and takes no job until it passes: {failed.failed}"
+        key = time_text(last.began if last is not None else failed.at)
+        undo = verify_again(instance_id, context.region)
+        return finding_about(view, instance_id, Outcome.HELD, text, key=key, undo=undo)
+    if not node.all_faults:
+        return None
+    said = "; ".join(map(str, node.all_faults))
+    return finding_about(view, instance_id, Outcome.OBSERVED, f"reports what needs no repair: {said}", key=said)
+
+
 def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Context) -> Finding | None:
     """Let a node go on that an earlier repair left out of service. None: it stays there, or is repaired anew."""
     wanted, one = view.wanted, held.instance_id
     if wanted is not None and wanted.stopped:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group is stopped"
-    elif wanted is None or need is not None or view.kept.get(one) != "":
+    elif wanted is None or view.kept.get(one) != "":
         return None
     elif view.surplus > 0:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group has enough nodes"
+    elif need is not None or view.nodes[one].failed_verification is not None:
+        return None
     else:
         outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"
     record = view.record.resume(held, step, text, context.now)

@@ -223,9 +223,8 @@ class Health:
             if find_need(one, node, view, context) is not None
         }
         broken |= {one for view in views for one in view.record.unfinished}
-        if not broken:
-            return [finding for view in views for finding in decide(view, context)]
-        wanted, kept = self._reader.read_wanted(groups), self._reader.read_kept(broken)
+        wanted = self._reader.read_wanted(groups) if broken else {}
+        kept = self._reader.read_kept(broken)
         findings: list[Finding] = []
         done: list[Finding] = []
         for view in views:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import by_hand, put_back
+from cluster_health.commands import by_hand, put_back, verify_again
 from cluster_health.needs import find_need, is_silent
 from cluster_health.outcomes import (
     GOING,
@@ -136,16 +136,14 @@ class Progress:
         if owned.state == IN_SERVICE:
             text = "was put back into service by another than this function, and is left alone"
             return self._end(End.HELD, text, waits=True)
-        repair, node, now = self._repair, self._node, self._context.now
-        has_booted = node.boot_id != repair.boot_id
-        is_verified = node.verified is not None and node.verified.boot_id == node.boot_id
-        is_broken = bool(node.draining_faults) and node.faults_boot == node.boot_id
-        if has_booted and (is_verified or is_broken):
-            if is_verified and not is_broken:
-                return self._ask(Step.RETURN, "has rebooted and passed its verification, and comes back into service")
-            said = "; ".join(map(str, node.draining_faults))
+        node = self._node
+        has_booted = node.boot_id != self._repair.boot_id
+        if has_booted and node.new_faults:
+            said = "; ".join(map(str, node.new_faults))
             return self._repair_with(Step.REPLACE, f"has rebooted and is still broken ({said}): it is terminated")
-        return self._while_booting(has_booted=has_booted, now=now)
+        if has_booted and node.is_verified:
+            return self._give_back("has rebooted and passed its verification", owned)
+        return self._while_booting(has_booted=has_booted, now=self._context.now)
 
     def _while_booting(self, *, has_booted: bool, now: datetime) -> Finding:
         repair, node = self._repair, self._node
@@ -166,6 +164,11 @@ class Progress:
         return self._ask(Step.RETURN, "comes back into service")
 
     def _give_back(self, why: str, owned: Node) -> Finding:
+        """Put a node back into service that has no fault left, unless it has failed its verification."""
+        failed = self._node.failed_verification
+        if failed is not None:
+            finding = self._end(End.HELD, f"is used again once it passes its verification: {failed.failed}")
+            return replace(finding, undo=verify_again(self._repair.instance_id, self._context.region))
         if owned.in_standby:
             return self._ask(Step.RETURN, f"{why}, and comes back into service")
         return self._end(End.RETURNED, why)

@@ -11,8 +11,6 @@ from cluster_contract.health import NodeReport, ReportKind
 
 _MAX_TOLD = 20
 
-_VERIFICATION = "verification"
-
 
 class Step(StrEnum):
     """What a repair is at."""
@@ -51,7 +49,7 @@ class Fault(Open):
     """A fault that a node has.
 
     Attributes:
-        code: Its code in the table of faults, or `verification`.
+        code: Its code in the table of faults.
         kind: Where it was seen.
         action: What ends it.
         sentence: What it is.
@@ -75,11 +73,15 @@ class Verified(Open):
         at: When.
         passed: Whether it passed, or failed only where nobody has measured what it must reach.
         boot_id: During which boot.
+        faults: What of the table of faults it has found.
+        failed: What failed, for operators.
     """
 
     at: datetime
     passed: bool
     boot_id: str
+    faults: tuple[Fault, ...] = ()
+    failed: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ class NodeRecord(Open):
         node_group: Its node group.
         boot_id: During which boot it reported last. Empty: it has not reported.
         reported: When it reported last.
-        faults: The faults that it has.
+        faults: The faults that its watchdog has found.
         faults_at: When it reported these.
         faults_boot: During which boot it reported these.
         faulty_since: Since when it has faults that drain it.
@@ -134,9 +136,31 @@ class NodeRecord(Open):
     told: tuple[str, ...] = ()
 
     @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults that its watchdog and its last verification have found."""
+        return (*self.faults, *(self.verified.faults if self.verified is not None else ()))
+
+    @property
     def draining_faults(self) -> tuple[Fault, ...]:
         """Its faults that a reboot or another node ends."""
-        return tuple(one for one in self.faults if one.action.drains)
+        return tuple(one for one in self.all_faults if one.action.drains)
+
+    @property
+    def new_faults(self) -> tuple[Fault, ...]:
+        """Those that it has reported since its last boot."""
+        own = self.faults if self.faults_boot == self.boot_id else ()
+        verified = self.verified.faults if self.verified is not None and self.is_verified else ()
+        return tuple(one for one in (*own, *verified) if one.action.drains)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it was verified since its last boot, passed or not."""
+        return self.verified is not None and self.verified.boot_id == self.boot_id
+
+    @property
+    def failed_verification(self) -> Verified | None:
+        """Its last verification, if it failed. None: it passed, or there was none."""
+        return self.verified if self.verified is not None and not self.verified.passed else None
 
     def has_drained(self, since: datetime) -> bool:
         """Say whether it reports that its job has ended because of its faults.
@@ -170,7 +194,7 @@ class NodeRecord(Open):
         return replace(self, told=(*self.told, key)[-_MAX_TOLD:])
 
     def with_report(self, report: NodeReport) -> "NodeRecord":
-        """Return the record with a report; one that comes twice or late changes nothing that is newer."""
+        """Return the record with a report; one that comes twice, late or of an earlier boot changes nothing newer."""
         is_newest = self.reported is None or report.at >= self.reported
         found = self
         if is_newest:
@@ -178,14 +202,16 @@ class NodeRecord(Open):
                 found = replace(found, drained=None)
             serials = report.serials or found.serials
             found = replace(found, boot_id=report.boot_id, reported=report.at, serials=serials)
+        if report.boot_id != found.boot_id:
+            return found
         match report.kind:
-            case ReportKind.FAULT:
-                return found._with_faults(found._still_there(report), report)
-            case ReportKind.RECOVERED:
-                record = found._with_faults(found._still_there(report), report)
-                return record if record.draining_faults else replace(record, drained=None)
-            case ReportKind.VERIFIED if self.verified is None or report.at > self.verified.at:
-                return found._with_verification(report)
+            case ReportKind.FAULT | ReportKind.RECOVERED if self.faults_at is None or report.at >= self.faults_at:
+                faults = replace(found, faults=_faults(report), faults_at=report.at, faults_boot=report.boot_id)
+                return faults._since(report.at)
+            case ReportKind.VERIFIED if report.checks and (self.verified is None or report.at > self.verified.at):
+                # It says what a reboot has left of the faults before it.
+                left = found.faults if found.faults_boot == report.boot_id else ()
+                return replace(found, faults=left, verified=_verified(report))._since(report.at)
             case ReportKind.DRAINED if is_newest:
                 return replace(found, drained=report.at)
             case ReportKind.NOTICE if self.notice is None or report.at >= self.notice.at:
@@ -194,35 +220,9 @@ class NodeRecord(Open):
             case _:
                 return found
 
-    def _still_there(self, report: NodeReport) -> tuple[Fault, ...]:
-        """Return the faults that a report names, and a failed verification, which only one that is passed ends."""
-        failed = (one for one in self.faults if one.code == _VERIFICATION and self.faults_boot == report.boot_id)
-        return (*_faults(report), *failed)
-
-    def _with_faults(self, faults: tuple[Fault, ...], report: NodeReport) -> "NodeRecord":
-        if self.faults_at is not None and report.at < self.faults_at:
-            return self
-        drains = any(one.action.drains for one in faults)
-        since = (self.faulty_since or report.at) if drains else None
-        return replace(self, faults=faults, faults_at=report.at, faults_boot=report.boot_id, faulty_since=since)
-
-    def _with_verification(self, report: NodeReport) -> "NodeRecord":
-        """Return the record with a verification: one that is passed after a reboot ends the faults before it."""
-        if not report.checks:
-            return self
-        failed = [one for one in report.checks if not one.passed]
-        passed, faults = not failed or report.provisional, _faults(report)
-        verified = Verified(at=report.at, passed=passed, boot_id=report.boot_id)
-        record = replace(self, verified=verified)
-        if not passed:
-            if not any(one.action.drains for one in faults):
-                said = "; ".join(
-                    f"{one.name}: {one.found}{one.floor and f', at least {one.floor}'}" for one in failed
-                )
-                faults = (*faults, _failed_verification(said))
-            return record._with_faults(faults, report)
-        ends = self.faults_boot != report.boot_id or all(one.code == _VERIFICATION for one in self.faults)
-        return record._with_faults(faults, report) if ends else record
+    def _since(self, at: datetime) -> "NodeRecord":
+        """Return the record with the time since which it has faults that drain it: it was made at the time given."""
+        return replace(self, faulty_since=(self.faulty_since or at) if self.draining_faults else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,8 +394,15 @@ def _faults(report: NodeReport) -> tuple[Fault, ...]:
     )
 
 
-def _failed_verification(said: str) -> Fault:
-    return Fault(code=_VERIFICATION, kind=FaultKind.CHECK, action=FaultAction.REBOOT, sentence=f"it failed: {said}")
+def _verified(report: NodeReport) -> Verified:
+    failed = [one for one in report.checks if not one.passed]
+    return Verified(
+        at=report.at,
+        passed=not failed or report.provisional,
+        boot_id=report.boot_id,
+        faults=_faults(report),
+        failed="; ".join(f"{one.name}: {one.found}{one.floor and f', at least {one.floor}'}" for one in failed),
+    )
 
 
 def strongest(faults: Sequence[Fault]) -> FaultAction:

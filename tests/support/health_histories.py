@@ -108,8 +108,10 @@ class History:
         keeps it there.
         """
         self.calm, self.capacity, self._answer = True, 100, "yes"
-        for node in self.nodes.values():
-            node.kept = False
+        for name, node in self.nodes.items():
+            node.kept, node.fit = False, True
+            if node.back_at is None and not node.silent and node.state in ("InService", "Standby"):
+                self._verify(name, node)
         self.run(5 * 60)
         where = f"history {self.seed}: {self.desired} {self.nodes} {self.store.groups[-1]} {self.power}"
         if not self.operated:
@@ -137,7 +139,7 @@ class History:
                 continue
             if node.state == "Pending":
                 node.state = "InService"
-                self._say(name, ReportKind.VERIFIED, checks=(ReportedCheck("gpus", passed=True, found="8"),))
+                self._verify(name, node)
             if node.back_at is not None and self.minute >= node.back_at:
                 self._come_up(name, node)
             if node.ends_at is not None and self.minute >= node.ends_at and not node.silent:
@@ -154,10 +156,12 @@ class History:
         node.back_at, node.boot = None, node.boot + 1
         if node.mends:
             node.broken = None
-        passed = node.broken is None
-        self._say(
-            name, ReportKind.VERIFIED, checks=(ReportedCheck("gpus", passed=passed, found="8" if passed else "7"),)
-        )
+        self._verify(name, node)
+
+    def _verify(self, name: str, node: Truth) -> None:
+        fine = node.broken is None
+        checks = (ReportedCheck("gpus", passed=fine, found="8"), ReportedCheck("fsx", passed=node.fit, found="?"))
+        self._say(name, ReportKind.VERIFIED, checks=checks, faults=(_fault(node.broken),) if node.broken else ())
 
     def _say(self, name: str, kind: ReportKind, **details: Any) -> None:
         """Let a node report: the report may come late, twice, or, unless all is calm, never."""
@@ -221,6 +225,7 @@ class History:
         yield 0.01, lambda: setattr(self, "capacity", self.draw.choice([self.count - 1, self.count, 100]))
         yield 0.005, lambda: self._operate(name)
         yield 0.01, lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
+        yield 0.02, lambda: setattr(node, "fit", not node.fit)
 
     def _silence(self, name: str) -> None:
         self.nodes[name].silent = self.nodes[name].was_broken = True

@@ -18,6 +18,7 @@ class Truth:
         state: Its lifecycle state.
         broken: What ends its fault. None: it has none that a reboot or another node ends.
         mends: Whether a reboot mends it.
+        fit: Whether it has what neither a reboot nor another node would give it, such as a file system that answers.
         silent: Whether it says nothing, and EC2 calls it impaired.
         boot: During which boot it is.
         back_at: When it is up again. None: it is up.
@@ -31,6 +32,7 @@ class Truth:
     state: str = "Pending"
     broken: FaultAction | None = None
     mends: bool = True
+    fit: bool = True
     silent: bool = False
     boot: int = 0
     back_at: int | None = None

@@ -41,6 +41,7 @@ HEALTH_PART = f"health#{CLUSTER}"
 REBOOT = ReportedFault("95", FaultKind.XID, FaultAction.REBOOT, "0000:53:00", 1, "Uncontained memory error")
 REPLACE = ReportedFault("64", FaultKind.XID, FaultAction.REPLACE, "0000:53:00", 1, "Rows could not be remapped")
 OBSERVE = ReportedFault("63", FaultKind.XID, FaultAction.OBSERVE, "0000:53:00", 1, "A row is remapped")
+LOST = ReportedFault("gpu_lost", FaultKind.CHECK, FaultAction.REBOOT, "0000:53:00", 1, "7 GPUs of 8")
 PASSED = ReportedCheck("gpus", passed=True, found="8")
 FAILED = ReportedCheck("gpus", passed=False, found="7", floor="8")
 

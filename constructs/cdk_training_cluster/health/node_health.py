@@ -45,12 +45,12 @@ _WATCHES = (
     Watch(
         id="UnrepairedNodes",
         metric=HealthMetric.WAITING_NODES,
-        trouble="for 15 minutes some nodes have had faults that a reboot or another node ends, and the health "
+        trouble="for 15 minutes some nodes have been broken or have failed their verification, and the health "
         "function leaves them as they are",
         records="waiting = 1",
         remedy="Each record names a node, its fault, and why it is left: the function may only report, an operator "
-        "keeps the node, or the repairs of the window are spent. Let its job save a checkpoint, then reboot or "
-        "replace the node with the command in the record",
+        "keeps the node, the repairs of the window are spent, or neither a reboot nor another node would help. Let "
+        "its job save a checkpoint, then reboot, replace or verify the node with the command in the record",
     ),
     Watch(
         id="SpentBudget",

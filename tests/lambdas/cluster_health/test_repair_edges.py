@@ -6,7 +6,7 @@ from cluster_common.errors import PartialFailureError
 from cluster_contract.health import ReportKind
 from cluster_contract.tags import KEEP_TAG
 from fake_auto_scaling import FakeGroup
-from health_scene import FAILED, PASSED, REPLACE, HealthScene, ids, minutes, shown
+from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, minutes, shown
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def group(scene: HealthScene) -> FakeGroup:
 def test_what_is_over_does_not_end_the_faults_that_a_node_still_has(scene: HealthScene, group: FakeGroup) -> None:
     node, failed = ids(group)[:2]
     scene.fault(node, REPLACE)
-    scene.verified(failed, FAILED)
+    scene.verified(failed, FAILED, faults=(LOST,))
     for one, faults in ((node, (REPLACE,)), (failed, ())):
         scene.report(one, ReportKind.RECOVERED, faults=faults, sentence="over: maintenance")
         assert scene.node_record(one).draining_faults

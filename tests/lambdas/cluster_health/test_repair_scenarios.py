@@ -2,9 +2,9 @@
 
 import pytest
 
-from cluster_contract.health import ReportKind
+from cluster_contract.health import ReportedCheck, ReportKind
 from fake_auto_scaling import FakeGroup
-from health_scene import FAILED, REPLACE, HealthScene, ids, shown
+from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, shown
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_node_that_a_reboot_does_not_mend_is_replaced(scene: HealthScene, grou
     scene.drained(node)
     scene.both(2)
     if ends == "fails":
-        scene.verified(node, FAILED)
+        scene.verified(node, FAILED, faults=(LOST,))
     elif ends == "is broken again":
         scene.boots[node] = 1
         scene.fault(node)
@@ -69,6 +69,26 @@ def test_a_node_that_a_reboot_does_not_mend_is_replaced(scene: HealthScene, grou
     assert node not in dict(group.nodes)
     assert shown(group) == (8, 8, 0)
     assert len(scene.nodes_ec2.rebooted) == 1
+
+
+@pytest.mark.parametrize("rebooted", [True, False])
+def test_a_node_that_fails_for_what_no_other_node_would_mend_waits_until_it_passes(
+    scene: HealthScene, group: FakeGroup, *, rebooted: bool
+) -> None:
+    node, calls = ids(group)[0], scene.watch_repairs()
+    if rebooted:
+        scene.fault(node)
+        scene.drained(node)
+        scene.both(2)
+    scene.verified(node, ReportedCheck("file_system", passed=False, found="/fsx does not answer"))
+    assert scene.both(60)[node]["outcome"] == "held"
+    assert "file_system: /fsx does not answer" in scene.summary[node]["reason"]
+    assert "cluster-node verify" in scene.summary[node]["undo"]
+    assert scene.subjects()[rebooted:] == [f"base-pod: {node} of workers is broken and waits for you"]
+    assert (calls, shown(group)[2]) == (["EnterStandby", "RebootInstances"] * rebooted, int(rebooted))
+    scene.report(node, ReportKind.VERIFIED, checks=(PASSED,))
+    assert scene.both(3) == {}
+    assert shown(group) == (8, 8, 0)
 
 
 def test_a_job_that_does_not_end_has_its_time(scene: HealthScene, group: FakeGroup) -> None:
