@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+import zipfile
 from pathlib import Path
 
 from aws_cdk import aws_s3_assets as s3_assets
@@ -28,6 +29,9 @@ AGENT = Path(__file__).parents[1] / "agent" / "cluster_node"
 
 CONTRACT = Path(node_files.__file__).parent
 """Where the package lies whose modules nodes share with functions."""
+
+NVIDIA_ML_PY = next(AGENT.parent.glob("nvidia_ml_py-*.whl"))
+"""The wheel of nvidia-ml-py as NVIDIA published it, with its license (BSD) in its one module."""
 
 # Those that run with the Python of nodes, and what they read.
 _SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py")
@@ -70,6 +74,9 @@ def write_scripts(
             if source.suffix in _SUFFIXES:
                 shutil.copyfile(source, target / source.name)
     write_job_package(directory)
+    if vendor is AcceleratorVendor.NVIDIA:
+        with zipfile.ZipFile(NVIDIA_ML_PY) as wheel:
+            (directory / "pynvml.py").write_bytes(wheel.read("pynvml.py"))
     configuration = agent_configuration(
         vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER, efa_traffic=efa_traffic
     )

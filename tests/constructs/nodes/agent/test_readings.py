@@ -8,20 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.agent.cluster_node import rates, use
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
+from cdk_training_cluster.nodes.agent.cluster_node import programs, rates, use
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from verified_node import VerifiedNode, build_nvml
 
 _READ = """
-import sys; sys.path[:0] = sys.argv[1:3]
-import json
+import sys; sys.path.insert(0, sys.argv[1])
+import json, os
+from cluster_node import gpus
 from cluster_node.node_facts import expected_facts
 from cluster_node.readings import Readings
+gpus._LIBRARY_SECONDS = float(os.environ.get("LIMIT", 60))
 seconds = iter((0.0, 60.0))
 sources = Readings(expected_facts("p5.48xlarge"), clock=lambda: next(seconds))
 sources.read()
 found = sources.read()
-print(json.dumps([sorted(found.readable), found.wrong, found.serials, found.trouble, sources.seconds]))
+print(json.dumps([sorted(found.readable), found.wrong, found.serials, found.trouble]))
 """
 _GPU_0 = "0000:53:00"
 
@@ -31,10 +34,17 @@ def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_nvml(tmp_path_factory.mktemp("nvml"))
 
 
-def _second_reading(node: VerifiedNode, nvml: Path | None = None, **environment: str) -> list[object]:
-    options = ["-I"] if nvml else ["-I", "-S"]
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a node has in its asset, nvidia-ml-py too."""
+    directory = tmp_path_factory.mktemp("scripts")
+    write_scripts(directory, AcceleratorVendor.NVIDIA)
+    return directory
+
+
+def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None, **environment: str) -> list[object]:
     done = subprocess.run(
-        [sys.executable, *options, "-c", _READ, str(AGENT.parent), str(CONTRACT.parent)],
+        [sys.executable, "-IS", "-c", _READ, str(scripts)],
         env={"PATH": f"{node.programs}:{os.defpath}", "ROOT": str(node.root), "LD_LIBRARY_PATH": str(nvml or "")}
         | environment,
         capture_output=True,
@@ -63,27 +73,59 @@ def _second_reading(node: VerifiedNode, nvml: Path | None = None, **environment:
             },
         ),
         (
-            {"NVML_REMAP_PENDING": "0", "NVML_LINKS": "17", "NVML_REASONS": str(0x80 | 0x4), "NVML_REPLAYS": "3"},
+            {
+                "NVML_REMAP_PENDING": "0",
+                "NVML_LINKS": "17",
+                "NVML_REASONS": str(0x80 | 0x4),
+                "NVML_REPLAYS": "replays",
+            },
             {(code, _GPU_0) for code in ("remap_pending", "nvlink_down", "power_brake", "nvlink_errors")},
         ),
+        ({"NVML_REASONS": str(0x20), "NVML_CRC": "crc", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
+        ({"NVML_CRC": "crc", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
         # An image without a driver, or one that hangs, is unknown.
         ({"NVML_DEAD": "1"}, set()),
+        ({"NVML_HANGS": "1", "LIMIT": "0.2"}, set()),
     ],
 )
-def test_what_nvml_says_of_the_gpus(tmp_path: Path, nvml: Path, state: dict[str, str], wrong: object) -> None:
-    readable, found, serials, trouble, seconds = _second_reading(VerifiedNode(tmp_path), nvml, **state)
+def test_what_nvml_says_of_the_gpus(
+    tmp_path: Path, scripts: Path, nvml: Path, state: dict[str, str], wrong: object
+) -> None:
+    state = {name: str(tmp_path / value) if value in ("replays", "crc") else value for name, value in state.items()}
+    readable, found, serials, trouble = _second_reading(VerifiedNode(tmp_path), scripts, nvml, **state)
     assert isinstance(found, list)
     assert isinstance(readable, list)
     assert {(code, device) for code, device, _ in found} == wrong
-    assert ("remap_failed" in readable) is (state.keys() != {"NVML_DEAD"})
-    assert bool(serials) is (trouble == "" or "NVML_LOST" in state)
-    assert seconds == 60
+    answers = not {"NVML_DEAD", "NVML_HANGS"} & state.keys()
+    assert ({"remap_failed", "thermal", "sram_threshold", "nvlink_errors"} <= set(readable)) is answers
+    assert bool(serials) is answers
+    assert bool(trouble) is (not answers or "NVML_LOST" in state)
 
 
-def test_without_nvidia_ml_py_the_gpus_are_read_less_often(tmp_path: Path) -> None:
-    readable, found, _, _, seconds = _second_reading(VerifiedNode(tmp_path))
+def test_without_the_library_the_gpus_are_read_through_nvidia_smi(tmp_path: Path, scripts: Path) -> None:
+    readable, found, _, _ = _second_reading(VerifiedNode(tmp_path), scripts)
     assert isinstance(readable, list)
-    assert ("remap_failed" in readable, "thermal" in readable, found, seconds) == (True, False, [], 900)
+    assert ("remap_failed" in readable, "thermal" in readable, found) == (True, False, [])
+
+
+def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Hangs(subprocess.Popen[str]):
+        def kill(self) -> None:
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Hangs)
+    try:
+        assert [programs.ask(["sleep", "600"], 0.1).trouble for _ in range(2)] == [
+            "sleep did not answer in 0 seconds",
+            "sleep still hangs",
+        ]
+        assert len(started) == 1
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -18,14 +19,14 @@ from cdk_training_cluster.nodes.agent.cluster_node import drain_files, grace, re
 from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
 from cdk_training_cluster.nodes.agent.cluster_node.metadata import Metadata
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
-from cdk_training_cluster.nodes.agent.cluster_node.notices import Notice, Notices
+from cdk_training_cluster.nodes.agent.cluster_node.notices import LIFECYCLE_NOTICES, Notice, Notices
 from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from cdk_training_cluster.nodes.agent.cluster_node.readings import Readings
 from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
 from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import NodeReport, ReportedFault, ReportKind
-from cluster_contract.node_files import DRAIN, HEALTH, HEALTH_SOCKET
+from cluster_contract.node_files import DRAIN, FAULT_HISTORY, HEALTH, HEALTH_SOCKET
 from fake_metadata_service import FakeMetadataService
 from max_seconds import MAX_SECONDS
 from verified_node import VerifiedNode, build_nvml
@@ -144,6 +145,21 @@ def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> No
         assert len(aws.calls) == calls
 
 
+def test_a_node_that_went_to_its_warm_pool_lets_go_again_when_it_is_terminated_there(aws: Aws) -> None:
+    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    outbox = watch.Outbox(watched, "us-east-1")
+    for target, state, completions in (
+        ("Warmed:Stopped", "Warmed:Pending:Wait", 0),
+        ("Warmed:Terminated", "Warmed:Terminating:Wait", 1),
+    ):
+        watched.noticed({"terminating"}, [Notice(*LIFECYCLE_NOTICES[target])])
+        aws.state = state
+        for _ in range(3):
+            watched.used(in_use=False)
+            outbox.turn()
+        assert aws.calls.count("autoscaling complete-lifecycle-action") == completions
+
+
 @pytest.mark.parametrize(("facts", "goes"), [(Facts(), True), (Facts(gpus=8), False)])
 def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelerators(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: Facts, goes: bool
@@ -153,7 +169,7 @@ def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelera
     monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
     watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
-    watchdog = watch.Watchdog(watched, Readings(facts), Notices(Metadata()))
+    watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(facts)), Notices(Metadata()))
     assert not watched.may_go
     watchdog._look_at_use()
     assert watched.may_go is goes
@@ -166,11 +182,32 @@ def test_what_cannot_be_read_is_unknown_and_said(tmp_path: Path, monkeypatch: py
     with FakeMetadataService().running() as metadata:
         metadata.failing = True
         monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.address)
-        watchdog = watch.Watchdog(watched, Readings(Facts()), Notices(Metadata()))
+        watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(Facts())), Notices(Metadata()))
         watched.noticed({"spot"}, [Notice("spot", "EC2 is about to terminate the Spot Instance")])
         assert watchdog.turn(0.0) <= 5
     assert (drain_files.names(), aws.calls) == (["spot"], [])
     assert json.loads((tmp_path / HEALTH[1:]).read_text())["unread"].keys() == {"metadata", "scheduled maintenance"}
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_gpu_that_does_not_answer_delays_no_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "ROOT", str(tmp_path))
+    sources = Readings(Facts())
+    monkeypatch.setattr(sources, "read", threading.Event().wait)
+    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=reports.spool, clock=lambda: NOW)
+    with FakeMetadataService().running() as metadata:
+        metadata.documents |= {
+            "instance-life-cycle": "spot",
+            "spot/instance-action": '{"action": "terminate", "time": "2026-11-23T08:02:00Z"}',
+        }
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.address)
+        watchdog = watch.Watchdog(watched, watch.DeviceReader(sources), Notices(Metadata()))
+        watchdog.devices.start()
+        assert watchdog.turn(0.0) <= 5
+        assert (drain_files.names(), watchdog.unread) == (["spot"], {})
+        monkeypatch.setattr(watch, "_MOST_DEVICE_SECONDS", -1)
+        watchdog.turn(5.0)
+    assert watchdog.unread.keys() == {"devices"}
 
 
 def test_a_full_disk_keeps_no_report_from_being_sent(
@@ -187,9 +224,17 @@ def test_a_full_disk_keeps_no_report_from_being_sent(
     assert (drain_files.names(), aws.calls) == (["xid-79"], [])
     assert reports.send("us-east-1")
     assert len(aws.entries) == 1
+    # Readers in other threads never see a state that changes.
+    assert watchdog.state["faults"] == []
     monkeypatch.setattr(watchdog, "_jobs", [("nothing", lambda: 5, lambda: None)])
     watchdog.turn(0.0)
     assert watchdog.unread.keys() == {"kernel log", "disk"}
+    assert watchdog.state["fail_count"] == 1
+    (tmp_path / "var").unlink()
+    watchdog.turn(5.0)
+    assert watchdog.unread.keys() == {"kernel log"}
+    (kept,) = json.loads((tmp_path / FAULT_HISTORY[1:]).read_text())["faults"]
+    assert kept["code"] == "79"
 
 
 _START = (

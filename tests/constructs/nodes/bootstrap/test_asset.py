@@ -1,17 +1,19 @@
 """What goes into the asset of a node's scripts."""
 
+import ast
 import json
 import re
+from importlib import import_module
 from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pytest
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, SCRIPTS, write_scripts
+from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, NVIDIA_ML_PY, SCRIPTS, write_scripts
 
 GENERATED = {
-    AcceleratorVendor.NVIDIA: {"agent.json"},
+    AcceleratorVendor.NVIDIA: {"agent.json", "pynvml.py"},
     AcceleratorVendor.NEURON: {"agent.json", "neuron-monitor.json", "neuron.settings"},
     AcceleratorVendor.OTHER: set(),
 }
@@ -28,6 +30,17 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
     }
     found = {name for name in _content(tmp_path) if not name.startswith("job/")}
     assert found == scripts | program | shared | GENERATED[vendor]
+
+
+def test_the_library_of_nvidia_is_the_pinned_one_whole_and_runs_with_the_python_of_nodes(tmp_path: Path) -> None:
+    write_scripts(tmp_path, AcceleratorVendor.NVIDIA)
+    shipped = (tmp_path / "pynvml.py").read_text()
+    pinned = import_module("pynvml").__file__
+    assert pinned is not None
+    assert shipped == Path(pinned).read_text(), "replace the kept wheel by that of the version in constraints.txt"
+    assert version("nvidia-ml-py") == NVIDIA_ML_PY.name.split("-")[1]
+    assert "Redistributions of source code must retain the above copyright" in shipped
+    ast.parse(shipped, feature_version=(3, 9))
 
 
 def test_jobs_find_the_package_and_its_entry_points(tmp_path: Path) -> None:

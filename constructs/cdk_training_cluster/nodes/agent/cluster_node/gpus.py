@@ -1,17 +1,23 @@
-"""What NVIDIA's driver says of the GPUs: through nvidia-ml-py where the image has it, else through nvidia-smi."""
+"""What NVIDIA's driver says of the GPUs: through its management library, else through nvidia-smi."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator
-from importlib import import_module
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .node_facts import read_text
 from .programs import ask
 
+MISSING = 3
+"""How the process that asks the library ends where the node has none."""
+
 _SECONDS = 30
+# Without a process that keeps the driver loaded, it sets every GPU up first.
+_LIBRARY_SECONDS = 60
+_ASK_LIBRARY = "import importlib, sys; sys.path[:] = sys.argv[2:]; importlib.import_module(sys.argv[1]).main()"
 # "GPU has fallen off the bus or has otherwise become inaccessible", after which it may list no other GPU either.
 # https://docs.nvidia.com/deploy/nvidia-smi/index.html
 _LOST = 15
@@ -46,6 +52,9 @@ class Gpu(NamedTuple):
         links: How many of its NVLinks are active.
         processes: How many processes compute on it.
         divided: Whether it is in MIG mode.
+        slow: Codes of the fault table for why its clock is lowered now.
+        sram_over: Whether its SRAM has had more uncorrectable errors than NVIDIA's threshold.
+        link_errors: Errors that its NVLinks have counted, by their kind; empty where it counts none.
     """
 
     number: int
@@ -58,6 +67,9 @@ class Gpu(NamedTuple):
     links: int | None = None
     processes: int | None = None
     divided: bool = False
+    slow: list[str] | None = None
+    sram_over: bool | None = None
+    link_errors: dict[str, int] = {}  # noqa: RUF012 - read only
 
 
 class Reading(NamedTuple):
@@ -76,14 +88,14 @@ class Reading(NamedTuple):
 
 def read_gpus() -> Reading:
     """Ask the driver for every GPU."""
-    try:
-        nvml = import_module("pynvml")
-    except ImportError:
+    answer = ask([sys.executable, "-IS", "-c", _ASK_LIBRARY, f"{__package__}.nvml", *sys.path], _LIBRARY_SECONDS)
+    if answer.status == MISSING:
         return _through_nvidia_smi()
-    try:
-        return _through_nvml(nvml)
-    except nvml.NVMLError as error:
-        return Reading("", [], [f"NVIDIA's driver does not answer: {error}"])
+    if not answer.succeeded:
+        why = f"it did not in {_LIBRARY_SECONDS} seconds" if answer.is_late else answer.trouble
+        return Reading("", [], [f"NVIDIA's driver does not answer: {why}"])
+    found = json.loads(answer.text)
+    return Reading(found["driver"], [Gpu(**gpu) for gpu in found["gpus"]], found["troubles"])
 
 
 def sysfs_address(address: str) -> str:
@@ -94,70 +106,6 @@ def sysfs_address(address: str) -> str:
     """
     domain, _, rest = address.strip().lower().partition(":")
     return f"{domain[-4:]}:{rest}"
-
-
-def _through_nvml(nvml: ModuleType) -> Reading:
-    nvml.nvmlInit()
-    try:
-        driver = _text(nvml.nvmlSystemGetDriverVersion())
-        gpus, troubles = [], []
-        for number in range(nvml.nvmlDeviceGetCount()):
-            try:
-                gpus.append(_nvml_gpu(nvml, number, nvml.nvmlDeviceGetHandleByIndex(number)))
-            except nvml.NVMLError as error:
-                troubles.append(f"GPU {number} does not answer: {error}")
-        return Reading(driver, gpus, troubles)
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _nvml_gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
-    """Ask for all of one GPU: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html."""
-
-    def known(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each function returns something else
-        # What a model lacks is unknown; any other error is the GPU's.
-        unknown = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
-        try:
-            return getattr(nvml, function)(handle, *arguments)
-        except nvml.NVMLError as error:
-            if error.value in unknown:
-                return None
-            raise
-
-    rows = known("nvmlDeviceGetRemappedRows")
-    processes = known("nvmlDeviceGetComputeRunningProcesses")
-    mig = known("nvmlDeviceGetMigMode")
-    return Gpu(
-        number=number,
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        serial=_text(known("nvmlDeviceGetSerial") or ""),
-        pci=sysfs_address(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)),
-        uncorrected=known(
-            "nvmlDeviceGetTotalEccErrors", nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
-        ),
-        remap_pending=None if rows is None else bool(rows[2]),
-        remap_failed=None if rows is None else bool(rows[3]),
-        links=_active_links(nvml, handle),
-        processes=None if processes is None else len(processes),
-        divided=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
-    )
-
-
-def _active_links(nvml: ModuleType, handle: object) -> int | None:
-    states = []
-    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
-        try:
-            states.append(nvml.nvmlDeviceGetNvLinkState(handle, link))
-        except nvml.NVMLError as error:
-            # A GPU has fewer links than the library knows, or none.
-            if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
-                break
-            raise
-    return sum(state == nvml.NVML_FEATURE_ENABLED for state in states) if states else None
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _through_nvidia_smi() -> Reading:

@@ -14,7 +14,7 @@ TERMINATING = "terminating"
 
 _LIFECYCLE = "autoscaling/target-lifecycle-state"
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/retrieving-target-lifecycle-state-through-imds.html
-_LIFECYCLE_NOTICES = {
+LIFECYCLE_NOTICES = {
     "Terminated": (TERMINATING, "Auto Scaling terminates the node"),
     "Standby": ("standby", "Auto Scaling keeps the node in standby"),
     "Warmed:Terminated": (TERMINATING, "Auto Scaling terminates the node"),
@@ -22,6 +22,8 @@ _LIFECYCLE_NOTICES = {
     "Warmed:Hibernated": (TERMINATING, "Auto Scaling hibernates the node for its warm pool"),
     "Warmed:Running": ("standby", "Auto Scaling keeps the node running in its warm pool"),
 }
+"""Code and sentence of the notice for each state that Auto Scaling wants the node in."""
+
 # Before a reboot or stop that EC2 has scheduled: longer than a checkpoint, and short beside the weeks of notice.
 _MAINTENANCE_LEAD = timedelta(minutes=30)
 
@@ -63,7 +65,7 @@ class Notices:
         if self._spot is None:
             # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-categories.html
             self._spot = self._metadata.get("instance-life-cycle") == "spot"
-        found = _LIFECYCLE_NOTICES.get((self._metadata.get(_LIFECYCLE) or "").strip())
+        found = LIFECYCLE_NOTICES.get((self._metadata.get(_LIFECYCLE) or "").strip())
         notices = [Notice(*found)] if found else []
         return [*notices, *self._of_spot()] if self._spot else notices
 

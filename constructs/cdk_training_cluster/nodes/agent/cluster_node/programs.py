@@ -14,6 +14,8 @@ ROOT = os.environ.get("ROOT", "")
 _PATHS = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/opt/amazon/efa/bin:/opt/aws/neuron/bin"
 # Slurm and systemd give a program few search paths, or none.
 SEARCH_PATH = ":".join(filter(None, (os.environ.get("PATH"), _PATHS)))
+# What did not even end when it was killed: of a command that hangs there is never more than one.
+_left: dict[tuple[str, ...], subprocess.Popen[str]] = {}
 
 
 class Answer(NamedTuple):
@@ -45,7 +47,9 @@ def ask(command: Sequence[str], seconds: float, environment: Mapping[str, str] |
         seconds: How long it may take. One that waits for a device may not even end when it is killed: it is left.
         environment: Variables beside those of this process. Default: - none.
     """
-    name = command[0]
+    name, key = command[0], tuple(command)
+    if key in _left and _left[key].poll() is None:
+        return Answer(None, "", f"{name} still hangs", is_late=True)
     try:
         process = subprocess.Popen(  # noqa: S603 - never a shell
             command,
@@ -62,6 +66,7 @@ def ask(command: Sequence[str], seconds: float, environment: Mapping[str, str] |
         text, said = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
+        _left[key] = process
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=1)
         return Answer(None, "", f"{name} did not answer in {seconds:.0f} seconds", is_late=True)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
 from typing import NamedTuple
 
 from cluster_contract.faults import FAULTS, FaultKind
@@ -19,18 +16,8 @@ from .machine import check_efa_devices
 from .node_facts import Facts
 from .rates import Rates, efa_errors
 
-_NVML_SECONDS = 60
-# The commands of nvidia-smi take some seconds of a core.
-_NVIDIA_SMI_SECONDS = 900
 # What DCGM's health check fails at: https://github.com/NVIDIA/DCGM/blob/master/modules/health/DcgmGpuHardwareLimits.h
 _MOST_CRC_ERRORS_A_SECOND = 100
-_CRC_ERRORS = ("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL")
-_RETRIES = ("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL")
-# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-_REASONS = {
-    "thermal": ("nvmlClocksEventReasonSwThermalSlowdown", "nvmlClocksEventReasonHwThermalSlowdown"),
-    "power_brake": ("nvmlClocksEventReasonHwPowerBrakeSlowdown",),
-}
 
 
 class Found(NamedTuple):
@@ -61,12 +48,6 @@ class Readings:
         """
         self.facts: Facts = facts
         self._clock, self._rates = clock, Rates()
-        self._has_nvml = find_spec("pynvml") is not None
-
-    @property
-    def seconds(self) -> float:
-        """How long to wait for the next reading."""
-        return _NVML_SECONDS if self._has_nvml or not self.facts.gpus else _NVIDIA_SMI_SECONDS
 
     def read(self) -> Found:
         """Read every device once."""
@@ -89,9 +70,9 @@ class Readings:
         if facts.efa_devices:
             readable.add("efa_errors")
             wrong += [("efa_errors", device, text) for device, text in efa_errors(self._rates, now)]
-        if gpus and self._has_nvml:
-            readable |= {*_REASONS, "nvlink_errors", "sram_threshold"}
-            wrong += _through_nvml(import_module("pynvml"), gpus, self._rates, now)
+        for gpu in gpus:
+            readable |= _known(gpu)
+            wrong += [(code, device_address(gpu.pci), text) for code, text in _wrong(gpu, self._rates, now)]
         return Found(
             frozenset(readable),
             wrong,
@@ -104,59 +85,23 @@ def _device(name: str) -> str:
     return device_address(name) if ":" in name else name
 
 
-def _through_nvml(nvml: ModuleType, gpus: list[Gpu], rates: Rates, now: float) -> Iterator[tuple[str, str, str]]:
-    """Yield what nvidia-smi does not say in a form that could be relied on."""
-    nvml.nvmlInit()
-    try:
-        for gpu in gpus:
-            handle, device = nvml.nvmlDeviceGetHandleByIndex(gpu.number), device_address(gpu.pci)
-            for code, text in (*_slow_clocks(nvml, handle), *_bad_memory(nvml, handle)):
-                yield code, device, text
-            for text in _link_errors(rates.growth(device, _link_counters(nvml, handle), now)):
-                yield "nvlink_errors", device, text
-    except nvml.NVMLError as error:
-        raise OSError(f"NVIDIA's driver does not answer: {error}") from error
-    finally:
-        nvml.nvmlShutdown()
+def _known(gpu: Gpu) -> set[str]:
+    """Return the checks that only the management library can make, where it could."""
+    clocks = {"thermal", "power_brake"} if gpu.slow is not None else set()
+    memory = {"sram_threshold"} if gpu.sram_over is not None else set()
+    return clocks | memory | ({"nvlink_errors"} if gpu.link_errors else set())
 
 
-def _slow_clocks(nvml: ModuleType, handle: object) -> Iterator[tuple[str, str]]:
-    try:
-        reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-    except nvml.NVMLError:
-        return
-    for code, names in _REASONS.items():
-        if any(reasons & getattr(nvml, name) for name in names):
-            yield code, "its clock is lowered now"
-
-
-def _bad_memory(nvml: ModuleType, handle: object) -> Iterator[tuple[str, str]]:
-    try:
-        status = nvml.c_nvmlEccSramErrorStatus_v1_t()
-        nvml.nvmlDeviceGetSramEccErrorStatus(handle, nvml.byref(status))
-    except (AttributeError, nvml.NVMLError):
-        # GPUs before Hopper and older libraries have none.
-        return
-    if status.bThresholdExceeded:
+def _wrong(gpu: Gpu, rates: Rates, now: float) -> Iterator[tuple[str, str]]:
+    for code in gpu.slow or ():
+        yield code, "its clock is lowered now"
+    if gpu.sram_over:
         yield "sram_threshold", "its SRAM has had more uncorrectable errors than the threshold"
-
-
-def _link_counters(nvml: ModuleType, handle: object) -> dict[str, int]:
-    names = (*_CRC_ERRORS, *_RETRIES)
-    try:
-        values = nvml.nvmlDeviceGetFieldValues(handle, [getattr(nvml, name) for name in names])
-    except nvml.NVMLError:
-        return {}
-    return {name: value.value.ullVal for name, value in zip(names, values) if value.nvmlReturn == nvml.NVML_SUCCESS}
-
-
-def _link_errors(growth: tuple[float, dict[str, int]]) -> Iterator[str]:
-    minutes, grown = growth
+    minutes, grown = rates.growth(gpu.pci, gpu.link_errors, now)
     if minutes <= 0:
         return
-    crc = sum(grown.get(name, 0) for name in _CRC_ERRORS) / minutes / 60
-    retries = sum(grown.get(name, 0) for name in _RETRIES)
+    crc, retries = grown.get("CRC errors", 0) / minutes / 60, grown.get("retries", 0)
     if crc >= _MOST_CRC_ERRORS_A_SECOND:
-        yield f"its NVLinks count {crc:.0f} CRC errors a second"
+        yield "nvlink_errors", f"its NVLinks count {crc:.0f} CRC errors a second"
     if retries:
-        yield f"its NVLinks counted {retries} replays and recoveries in {minutes:.1f} minutes"
+        yield "nvlink_errors", f"its NVLinks counted {retries} replays and recoveries in {minutes:.1f} minutes"

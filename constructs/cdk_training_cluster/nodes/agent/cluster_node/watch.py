@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import queue
 import select
 import signal
 import socket
@@ -23,14 +24,16 @@ from .drain_files import names as drain_names
 from .kernel_log import PATH as KERNEL_LOG
 from .kernel_log import KernelLog, open_kernel_log, sighting
 from .metadata import Metadata
-from .node_facts import boot_id, expected_facts, instance_id, instance_type
-from .notices import Notices
+from .node_facts import Facts, boot_id, expected_facts, instance_id, instance_type
+from .notices import TERMINATING, Notice, Notices
 from .programs import ROOT
 from .watched import Node, Watched
 
 _URGENT_SECONDS = 5
 _SCHEDULED_SECONDS = 300
 _USE_SECONDS = 10
+_DEVICE_SECONDS = 60
+_MOST_DEVICE_SECONDS = 300
 _STATE_SECONDS = 60
 _PAUSE_SECONDS = 0.2
 _MOST_SECONDS_BETWEEN_ATTEMPTS = 300
@@ -38,21 +41,73 @@ _URGENT = frozenset({"spot", "rebalance", "terminating", "standby"})
 _SCHEDULED = frozenset({"maintenance"})
 
 
+class DeviceReader(threading.Thread):
+    """Reads the devices beside the watching, which never waits for one that is broken."""
+
+    def __init__(self, sources: readings.Readings) -> None:
+        """Read nothing yet.
+
+        Args:
+            sources: The node's devices.
+        """
+        super().__init__(daemon=True)
+        self.facts: Facts = sources.facts
+        self._sources = sources
+        self._found: queue.SimpleQueue[readings.Found] = queue.SimpleQueue()
+        self._last = time.monotonic()
+        self._trouble = ""
+
+    def run(self) -> None:
+        """Read the devices once a minute."""
+        while True:
+            self.read()
+            time.sleep(_DEVICE_SECONDS)
+
+    def read(self) -> None:
+        """Read the devices once."""
+        try:
+            found = self._sources.read()
+        except (OSError, ValueError, KeyError) as error:
+            found = readings.Found(frozenset(), [], {}, str(error))
+        self._found.put(found)
+
+    def take(self, watched: Watched) -> None:
+        """Let the watchdog know what was read since the last time.
+
+        Args:
+            watched: What is known of the node.
+
+        Raises:
+            OSError: Not everything could be read, or nothing for minutes.
+        """
+        while not self._found.empty():
+            found = self._found.get()
+            self._last, self._trouble = time.monotonic(), found.trouble
+            watched.serials = found.serials or watched.serials
+            watched.checked(found.readable, found.wrong)
+        if time.monotonic() > self._last + _MOST_DEVICE_SECONDS:
+            raise OSError(f"there is no answer for {_MOST_DEVICE_SECONDS} seconds")
+        if self._trouble:
+            raise OSError(self._trouble)
+
+
 class Watchdog:
     """Reads each source when its time has come, and writes down what is known."""
 
-    def __init__(self, watched: Watched, sources: readings.Readings, notices: Notices) -> None:
+    def __init__(self, watched: Watched, devices: DeviceReader, notices: Notices) -> None:
         """Read nothing yet.
 
         Args:
             watched: What is known of the node.
-            sources: The node's devices.
+            devices: What reads the node's devices.
             notices: What its metadata says.
         """
         self.watched: Watched = watched
-        self._sources = sources
+        self.devices: DeviceReader = devices
         self.log: KernelLog | None = None
         self.unread: dict[str, str] = {}
+        # The last whole state, for readers in other threads.
+        self.state: dict[str, object] = watched.document()
         self._last: dict[str, float] = {}
         self._written = ""
         self._history = list(watched.history)
@@ -63,7 +118,7 @@ class Watchdog:
                 lambda: _SCHEDULED_SECONDS,
                 lambda: watched.noticed(_SCHEDULED, notices.scheduled(datetime.now(timezone.utc))),
             ),
-            ("devices", lambda: sources.seconds, self._read_devices),
+            ("devices", lambda: _URGENT_SECONDS, lambda: devices.take(watched)),
             ("processes", lambda: _USE_SECONDS if drain_names() else _STATE_SECONDS, self._look_at_use),
         ]
 
@@ -89,36 +144,33 @@ class Watchdog:
             except (OSError, ValueError, KeyError) as error:
                 # What cannot be read is unknown: nothing of it begins or ends.
                 self.unread[name] = str(error)
-        try:
-            self._write(now)
-            self.unread.pop("disk", None)
-        except OSError as error:
-            self.unread["disk"] = str(error)
+        self.unread.pop("disk", None)
+        for write in (self._write_history, self._write_state):
+            try:
+                write(now)
+            except OSError as error:
+                self.unread["disk"] = str(error)
         return max(0.0, min(self._last[name] + seconds() for name, seconds, _ in self._jobs) - now)
 
-    def _read_devices(self) -> None:
-        found = self._sources.read()
-        self.watched.serials = found.serials or self.watched.serials
-        self.watched.checked(found.readable, found.wrong)
-        if found.trouble:
-            raise OSError(found.trouble)
-
     def _look_at_use(self) -> None:
-        in_use, facts = use.jobs_use_node(), self._sources.facts
+        in_use, facts = use.jobs_use_node(), self.devices.facts
         self.watched.used(in_use)
         self.watched.shows_jobs = in_use is not None or bool(facts.gpus or facts.neuron_devices)
 
-    def _write(self, now: float) -> None:
-        document = {**self.watched.document(), "unread": self.unread}
+    def _write_history(self, _: float) -> None:
+        history = list(self.watched.history)
+        if history != self._history:
+            progress.write(Path(ROOT + FAULT_HISTORY), {"faults": history})
+            self._history = history
+
+    def _write_state(self, now: float) -> None:
+        self.state = document = {**self.watched.document(), "unread": self.unread}
         content = json.dumps({**document, "at": None})
         # The number of the last line alone is no news: a line that matters changes more.
         if content == self._written and now < self._last["state"] + _STATE_SECONDS:
             return
-        self._written, self._last["state"] = content, now
         progress.write(Path(ROOT + HEALTH), {**document, "kernel_line": self.log.last if self.log else -1})
-        if self._history != self.watched.history:
-            self._history = list(self.watched.history)
-            progress.write(Path(ROOT + FAULT_HISTORY), {"faults": self._history})
+        self._written, self._last["state"] = content, now
 
 
 class Outbox(threading.Thread):
@@ -133,7 +185,7 @@ class Outbox(threading.Thread):
         """
         super().__init__(daemon=True)
         self._watched, self._region = watched, region
-        self._gone = False
+        self._went: Notice | None = None
 
     def run(self) -> None:
         """Send what waits, again and again; after a failure less often."""
@@ -150,12 +202,12 @@ class Outbox(threading.Thread):
     def turn(self) -> bool:
         """Do what there is to do, and say whether all of it was done."""
         sent = reports.send(self._region)
-        if not self._watched.may_go:
-            self._gone = False
-            return sent
-        self._gone = self._gone or grace.let_go(self._region, self._watched.node.instance_id)
+        notice = self._watched.notices.get(TERMINATING) if self._watched.may_go else None
+        # A node that went to its warm pool is terminated there, with another notice.
+        if notice != self._went and (notice is None or grace.let_go(self._region, self._watched.node.instance_id)):
+            self._went = notice
         # Auto Scaling may not have got round to its hook yet, which would cost minutes of the node.
-        return sent or not self._gone
+        return sent or notice != self._went
 
 
 def main(arguments: list[str]) -> int:
@@ -167,7 +219,8 @@ def main(arguments: list[str]) -> int:
     ).parse_args(arguments)
     watchdog, outbox = make_watchdog()
     outbox.start()
-    health_service.serve(Path(ROOT + HEALTH_SOCKET), watchdog.watched.document)
+    watchdog.devices.start()
+    health_service.serve(Path(ROOT + HEALTH_SOCKET), lambda: watchdog.state)
     # systemd ends a service by this signal, and what is known is on disk.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     poll = select.poll()
@@ -190,7 +243,7 @@ def make_watchdog() -> tuple[Watchdog, Outbox]:
     known = progress.read(Path(ROOT + HEALTH))
     watched.restore(known, progress.read(Path(ROOT + FAULT_HISTORY)).get("faults", []))
     same_boot = known.get("boot_id") == node.boot_id
-    watchdog = Watchdog(watched, readings.Readings(facts), Notices(metadata))
+    watchdog = Watchdog(watched, DeviceReader(readings.Readings(facts)), Notices(metadata))
     try:
         watchdog.log = open_kernel_log(after=known["kernel_line"] if same_boot else -1, path=ROOT + KERNEL_LOG)
     except OSError as error:

@@ -4,7 +4,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-# It is started again where it does not answer: longer than a broken GPU keeps nvidia-smi waiting.
+# It is started again where it does not answer.
 write_file "$ROOT/etc/systemd/system/cdk-training-cluster-watch.service" <<'UNIT'
 [Unit]
 Description=Watchdog of the training cluster's node

@@ -1,0 +1,138 @@
+"""What NVIDIA's management library says of the GPUs: https://docs.nvidia.com/deploy/nvml-api/index.html.
+
+It is asked in a process of its own, since of a broken GPU it may never answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from .gpus import MISSING, Gpu, Reading, sysfs_address
+
+# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+_REASONS = {
+    "thermal": ("nvmlClocksEventReasonSwThermalSlowdown", "nvmlClocksEventReasonHwThermalSlowdown"),
+    "power_brake": ("nvmlClocksEventReasonHwPowerBrakeSlowdown",),
+}
+# https://docs.nvidia.com/deploy/nvml-api/group__nvmlFieldValueEnums.html
+_LINK_ERRORS = {
+    "CRC errors": ("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL"),
+    "retries": ("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"),
+}
+
+
+def main() -> None:
+    """Print a reading as JSON."""
+    try:
+        nvml = import_module("pynvml")
+    except ImportError:
+        sys.exit(MISSING)
+    try:
+        reading = _read(nvml)
+    except nvml.NVMLError as error:
+        if error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+            sys.exit(MISSING)
+        reading = Reading("", [], [f"NVIDIA's driver does not answer: {error}"])
+    sys.stdout.write(json.dumps({**reading._asdict(), "gpus": [gpu._asdict() for gpu in reading.gpus]}))
+
+
+def _read(nvml: ModuleType) -> Reading:
+    nvml.nvmlInit()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        gpus, troubles = [], []
+        for number in range(nvml.nvmlDeviceGetCount()):
+            try:
+                gpus.append(_gpu(nvml, number, nvml.nvmlDeviceGetHandleByIndex(number)))
+            except nvml.NVMLError as error:
+                troubles.append(f"GPU {number} does not answer: {error}")
+        return Reading(driver, gpus, troubles)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
+    """Ask for all of one GPU: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html."""
+
+    def known(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each function returns something else
+        # What a model or an older driver lacks is unknown; any other error is the GPU's.
+        unknown = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
+        try:
+            return getattr(nvml, function)(handle, *arguments)
+        except nvml.NVMLError as error:
+            if error.value in unknown:
+                return None
+            raise
+
+    rows = known("nvmlDeviceGetRemappedRows")
+    processes = known("nvmlDeviceGetComputeRunningProcesses")
+    mig = known("nvmlDeviceGetMigMode")
+    return Gpu(
+        number=number,
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        serial=_text(known("nvmlDeviceGetSerial") or ""),
+        pci=sysfs_address(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)),
+        uncorrected=known(
+            "nvmlDeviceGetTotalEccErrors", nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+        ),
+        remap_pending=None if rows is None else bool(rows[2]),
+        remap_failed=None if rows is None else bool(rows[3]),
+        links=_active_links(nvml, handle),
+        processes=None if processes is None else len(processes),
+        divided=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        slow=_why_slow(nvml, handle),
+        sram_over=_sram_over(nvml, handle),
+        link_errors=_link_errors(nvml, handle),
+    )
+
+
+def _active_links(nvml: ModuleType, handle: object) -> int | None:
+    states = []
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            states.append(nvml.nvmlDeviceGetNvLinkState(handle, link))
+        except nvml.NVMLError as error:
+            # A GPU has fewer links than the library knows, or none.
+            if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                break
+            raise
+    return sum(state == nvml.NVML_FEATURE_ENABLED for state in states) if states else None
+
+
+def _why_slow(nvml: ModuleType, handle: object) -> list[str] | None:
+    try:
+        reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+    except nvml.NVMLError:
+        return None
+    return [code for code, names in _REASONS.items() if any(reasons & getattr(nvml, name) for name in names)]
+
+
+def _sram_over(nvml: ModuleType, handle: object) -> bool | None:
+    try:
+        status = nvml.c_nvmlEccSramErrorStatus_v1_t()
+        nvml.nvmlDeviceGetSramEccErrorStatus(handle, nvml.byref(status))
+    except nvml.NVMLError:
+        # GPUs before Hopper and older drivers have none.
+        return None
+    return bool(status.bThresholdExceeded)
+
+
+def _link_errors(nvml: ModuleType, handle: object) -> dict[str, int]:
+    fields = {getattr(nvml, name): what for what, names in _LINK_ERRORS.items() for name in names}
+    try:
+        values = nvml.nvmlDeviceGetFieldValues(handle, list(fields))
+    except nvml.NVMLError:
+        return {}
+    counted: dict[str, int] = {}
+    for what, value in zip(fields.values(), values):
+        if value.nvmlReturn == nvml.NVML_SUCCESS:
+            counted[what] = counted.get(what, 0) + value.value.ullVal
+    return counted
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
