@@ -232,10 +232,10 @@ def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
     _cluster(stack, node_groups=[pod], datasets=[Dataset(bucket=corpus, file_system_path="/data")])
     template = Template.from_stack(stack).to_json()
     only(stack, "AWS::EC2::VPC")
-    # Of them 24 are the power function's, 21 the network's, 20 each the idle stop's and the health function's.
-    assert len(template["Resources"]) <= 115
+    # Of them 24 are the power function's, 21 each the network's and the health function's, 20 the idle stop's.
+    assert len(template["Resources"]) <= 116
     # As CDK writes it, indented by one space.
-    assert len(json.dumps(template, indent=1)) <= 140_000
+    assert len(json.dumps(template, indent=1)) <= 141_000
 
 
 def test_a_node_group_is_found_by_its_name(whole: TrainingCluster) -> None:
@@ -369,7 +369,10 @@ def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -
     reported = {each["Properties"]["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] for each in functions}
     # A job reports its own runs: it may as well not report them.
     of_jobs = {RunMetric.SECONDS_WITHOUT_STEP, RunMetric.GOODPUT, RunMetric.COST_SHARE, RunMetric.SLOW_RANKS}
-    assert (writable, watched - of_jobs) == ({NODE_METRICS.namespace}, {NODE_METRICS.bootstrap_failed})
+    assert (writable, watched - of_jobs) == (
+        {NODE_METRICS.namespace},
+        {NODE_METRICS.bootstrap_failed, NODE_METRICS.verification_failed},
+    )
     assert reported == {FUNCTION_NAMESPACE}
 
 

@@ -40,6 +40,8 @@ class Watch:
         periods: For how many periods of 5 minutes. Default: - 3.
         datapoints: In how many of these periods. Default: - in all of them.
         threshold: The least of it that counts. Default: - 1.
+        sporadic: Whether it is counted only when it happens, so that no data is as it should be. Default: - it is
+            counted in every run.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Watch:
     periods: int = 3
     datapoints: int | None = None
     threshold: float = 1
+    sporadic: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,11 +254,14 @@ class Guardrail(Construct):
         """Make an alarm that goes into ALARM where there is any of what is counted for some periods on end.
 
         Silence says nothing of what is counted: then the alarm has no data, and the one on silence goes into ALARM.
-        It does not notify of the end: a new alarm goes from no state to OK with its first points, and would report
-        the end of a problem that never was.
+        What is counted only when it happens stays in ALARM until its last point is out of the alarm's evaluation
+        range, and is then OK. The alarm does not notify of the end: a new alarm goes from no state to OK with its
+        first points, and would report the end of a problem that never was.
 
-        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+        Sources: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html and
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
         """
+        missing = cloudwatch.TreatMissingData
         find = f"Logs Insights lists the records with `filter {watch.records}`. " if watch.records else ""
         alarm = cloudwatch.Alarm(
             self,
@@ -268,7 +274,7 @@ class Guardrail(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=watch.periods,
             datapoints_to_alarm=watch.datapoints or watch.periods,
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+            treat_missing_data=missing.NOT_BREACHING if watch.sporadic else missing.MISSING,
         )
         alarm.add_alarm_action(self._cluster_function.notification)
         return alarm

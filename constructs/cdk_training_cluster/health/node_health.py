@@ -21,6 +21,7 @@ from cdk_training_cluster.health.health_permissions import REPAIRED_KINDS, Healt
 from cdk_training_cluster.health.health_policy import HealthPolicy
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import let_nodes_complete_actions
+from cdk_training_cluster.nodes.node_metrics import node_metric
 from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
@@ -28,6 +29,7 @@ from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, REPORT_SOURCE
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
+from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.owners import OwnedGroupSettings, OwnerKind
 from cluster_contract.state import StatePart
 
@@ -64,6 +66,21 @@ _WATCHES = (
     ),
 )
 
+# Nodes report it once for each verification, 1 or 0; without a verification there is no data.
+_FAILED_VERIFICATIONS = Watch(
+    id="FailedVerifications",
+    metric=NODE_METRICS.verification_failed,
+    statistic="Sum",
+    periods=1,
+    sporadic=True,
+    trouble="a node has failed its verification, takes no job, and is billed",
+    records="ispresent(checks.0)",
+    remedy="Each record names a node and the checks that it failed. Auto Scaling replaces a new node with a fault "
+    "that another node would not have, at most three of a node group a day, and a health policy that acts repairs "
+    "nodes in service. Any other node waits for you: mend what its checks name and run `cluster-node verify` on it, "
+    "or terminate it",
+)
+
 
 # https://docs.aws.amazon.com/eks/latest/userguide/node-health.html,
 # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-resiliency-slurm-auto-resume.html and
@@ -92,7 +109,7 @@ class NodeHealth(Guardrail):
     minutes. Where the function acts, Auto Scaling still replaces nodes that are stopped or terminated in EC2, and
     leaves those whose status checks fail to the function, which replaces them within its budget.
 
-    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, three more alarms, two
+    Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, four more alarms, two
     `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, for each Auto Scaling group an
     `AWS::AutoScaling::LifecycleHook`, statements in the policies of the nodes' roles, and where no `state` is given,
     what `ClusterState` makes.
@@ -211,6 +228,9 @@ class NodeHealth(Guardrail):
                 self._set_up_group(fleet, fleet.owner)
         self.unrepaired_nodes_alarm: cloudwatch.Alarm = self._alarms["UnrepairedNodes"]
         self.spent_budget_alarm: cloudwatch.Alarm = self._alarms["SpentBudget"]
+        self.failed_verifications_alarm: cloudwatch.Alarm = self._watch(
+            _FAILED_VERIFICATIONS, node_metric(NODE_METRICS.verification_failed, cluster_name, statistic="Sum")
+        )
 
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""

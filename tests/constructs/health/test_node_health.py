@@ -102,6 +102,14 @@ def test_reports_of_its_nodes_and_notices_of_ec2_reach_the_function(event: dict[
     assert any(pattern.matches_event(event) for pattern in patterns) is taken
 
 
+def test_one_failed_verification_is_an_alarm_and_silence_of_nodes_is_none() -> None:
+    named = {"Namespace": "CdkTrainingCluster", "MetricName": "VerificationFailed", "Statistic": "Sum"}
+    alarm = only(_stack(), "AWS::CloudWatch::Alarm", named)["Properties"]
+    assert alarm["Dimensions"] == [{"Name": "Cluster", "Value": "pod"}]
+    assert (alarm["EvaluationPeriods"], alarm["Threshold"], alarm["Period"]) == (1, 1, 300)
+    assert alarm["TreatMissingData"] == "notBreaching"
+
+
 def test_an_event_that_cannot_be_brought_for_an_hour_goes_to_the_queue() -> None:
     for rule in resources(_stack(), "AWS::Events::Rule").values():
         (target,) = rule["Properties"]["Targets"]
