@@ -28,6 +28,7 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
+from cluster_job.handover import Handover
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.table import RunTable, TableError, open_table
 
@@ -151,11 +152,13 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     Args:
         inner: torch's handler.
         members: What this node writes and reads of its run.
+        handover: What it asks of its processes before it ends them for a node that joins.
     """
 
-    def __init__(self, inner: RendezvousHandler, members: Members) -> None:
+    def __init__(self, inner: RendezvousHandler, members: Members, handover: Handover) -> None:
         self._inner = inner
         self._members = members
+        self._handover = handover
         self._left = False
 
     def get_backend(self) -> str:
@@ -183,12 +186,17 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             info.store.set(_WORLD, new_world())
         world = info.store.get(_WORLD).decode()
         _ask(lambda: self._members.joined(world))
+        self._handover.start()
         return info
 
     def num_nodes_waiting(self) -> int:
-        """Return how many nodes wait; a table that does not answer is no reason to stop a training."""
+        """Return how many nodes wait, once the processes have saved: they are ended for them.
+
+        A table that does not answer is no reason to stop a training.
+        """
         try:
             waiting = int(self._inner.num_nodes_waiting())
+            waiting = waiting if self._handover.may_end(waiting) else 0
             _ask(lambda: self._members.healthy(waiting))
         except RendezvousConnectionError as error:
             _log.warning("%s; the training goes on", error)
@@ -241,7 +249,9 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     for name, value in {**keep_alives(params.max_nodes), **waits}.items():
         params.config.setdefault(name, value)
     store = TableStore(table, f"{attempt}/store/")
-    return TableRendezvous(create_handler(store, TableBackend(table, f"{attempt}/state"), params), members)
+    return TableRendezvous(
+        create_handler(store, TableBackend(table, f"{attempt}/state"), params), members, Handover.of(os.environ)
+    )
 
 
 def plugin() -> Callable[[RendezvousParameters], RendezvousHandler]:

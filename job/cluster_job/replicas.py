@@ -18,6 +18,7 @@ from torchft import Manager, ProcessGroupGloo, ProcessGroupNCCL
 
 from cluster_job.environment import Environment
 from cluster_job.reporter import Place
+from cluster_job.saving import Wish
 from cluster_job.sharing import active_replicas, share
 from cluster_job.torch_ranks import TorchRanks
 
@@ -228,7 +229,7 @@ class ReplicaRanks:
         Args:
             drained: Whether this node is drained.
         """
-        return self._wish > 1
+        return self._wish == Wish.DRAIN
 
     def from_first(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever rank 0 makes
         """Return on every rank of this replica what `make` returns on its first.

@@ -13,6 +13,7 @@ from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.drain import drain_request
 from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
+from cluster_job.handover import Handover
 from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
 from cluster_job.sending import make_reporter
@@ -266,6 +267,7 @@ class Run:
             ranks=ranks,
             storage=TorchStorage(folder, group),
             drained=lambda: drain_request() is not None,
+            handover=Handover.of(os.environ),
         )
         if self._replicas:
             self._replicas.resume(saver.next_step)

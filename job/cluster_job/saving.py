@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.handover import Handover
 from cluster_job.intervals import Cadence, History
 
 
@@ -15,7 +16,8 @@ class Wish(IntEnum):
 
     NONE = 0
     PERIODIC = 1
-    DRAIN = 2
+    NEWCOMER = 2
+    DRAIN = 3
 
 
 class Ranks(Protocol):
@@ -66,6 +68,7 @@ class Saver:
         ranks: The ranks that save together.
         storage: What reads and writes the state.
         drained: Returns whether this node is to be left.
+        handover: Whether the ranks are to save for a node that joins.
         clock: Returns seconds that never go back.
     """
 
@@ -76,17 +79,19 @@ class Saver:
         ranks: Ranks,
         storage: Storage,
         drained: Callable[[], bool],
+        handover: Handover,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._ranks = ranks
         self._storage = storage
         self._drained = drained
+        self._handover = handover
         self._clock = clock
         self._latest: Checkpoint | None
         self._latest, self._attempt = ranks.from_first(self._open)
         self._cadence = Cadence(self._history(), ranks.world_size, clock)
-        self._wish = Wish.NONE
+        self._wish = self._agreed = Wish.NONE
         self._restored = self.draining = False
 
     @property
@@ -118,25 +123,32 @@ class Saver:
     def should_checkpoint(self, *, last: bool) -> bool:
         """Return whether to save now, the same on every rank.
 
-        Rank 0's clock says when a periodic checkpoint is due; any rank's drain says it at once.
+        Rank 0's clock says when a periodic checkpoint is due; any rank's drain says it at once, and a node that
+        joins, which costs the others all steps since the last checkpoint.
 
         Args:
             last: Whether the run's last step is done.
         """
+        self._handover.answers()
         drained = self._drained()
-        wish = Wish.DRAIN if drained else Wish.NONE
-        asked = self._wish is Wish.PERIODIC  # and it is answered now
-        if wish is Wish.NONE and self._ranks.rank == 0 and not asked and self._cadence.due():
-            wish = Wish.PERIODIC
-        self._wish = wish
-        agreed = self._ranks.agree(wish)
-        if agreed:
+        self._wish = self._wanted(drained)
+        self._agreed = Wish(self._ranks.agree(self._wish))
+        if self._agreed:
             self._cadence.saved()
-        self.draining = self.draining or (agreed == Wish.DRAIN and self._ranks.leaves(drained))
-        return last or agreed > Wish.NONE
+        self.draining = self.draining or (self._agreed is Wish.DRAIN and self._ranks.leaves(drained))
+        return last or self._agreed > Wish.NONE
+
+    def _wanted(self, drained: bool) -> Wish:
+        if drained:
+            return Wish.DRAIN
+        if self._wish in {Wish.PERIODIC, Wish.NEWCOMER}:  # it is answered now
+            return Wish.NONE
+        if self._handover.is_asked:
+            return Wish.NEWCOMER
+        return Wish.PERIODIC if self._ranks.rank == 0 and self._cadence.due() else Wish.NONE
 
     def checkpoint(self, state: MutableMapping[str, Any], step: int, *, last: bool) -> None:
-        """Save the state; when the run ends with it, return when it is durable.
+        """Save the state; when the processes end with it, return when it is durable.
 
         Args:
             state: What to save, by name.
@@ -144,9 +156,15 @@ class Saver:
             last: Whether the run's last step is done.
         """
         self._cadence.saved()
-        if not self._ranks.writes:
-            return
-        ended = last or self.draining
+        handed_over = self._agreed is Wish.NEWCOMER
+        if handed_over:
+            self._handover.begun()
+        if self._ranks.writes:
+            self._write(state, step, ended=last or self.draining, wait=handed_over)
+        if handed_over:
+            self._handover.done()
+
+    def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool, wait: bool) -> None:
         started = self._clock()
         checkpoint = Checkpoint(
             path=self._folder.path(step, self._attempt), step=step, ended=ended, history=self._cadence.history()
@@ -156,7 +174,7 @@ class Saver:
         def done() -> None:
             self._cadence.measured(stall=stall, writing=self._clock() - started)
 
-        self._storage.save(state, checkpoint, wait=ended, done=done)
+        self._storage.save(state, checkpoint, wait=ended or wait, done=done)
         stall = self._clock() - started
 
     def finish(self) -> None:

@@ -10,26 +10,14 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 
-from moto.server import ThreadedMotoServer
-
 from cluster_job.exits import Exit
-from torchrun_job import TorchrunJob, make_table
+from torchrun_job import TorchrunJob
 
 pytestmark = pytest.mark.torch
 
 
 def say(line: str) -> None:
     sys.stdout.write(f"\n{line}\n")
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-    make_table(address)
-    yield address
-    server.stop()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.handover import BEGIN_SECONDS, WRITE_SECONDS, Handover
 from cluster_job.intervals import History
 from cluster_job.saving import Saver
 
@@ -20,6 +21,7 @@ class Job:
         self.folder = CheckpointFolder(root)
         self.now = 0.0
         self.drained: set[int] = set()
+        self.agents = [Handover(root / f"node-{rank}", clock=lambda: self.now) for rank in range(world_size)]
         self.saved: list[tuple[int, int, bool]] = []
         self.made: Any = None
         self.wishes = [0] * world_size
@@ -32,6 +34,7 @@ class Job:
             ranks=Ranks(self, rank, world_size),
             storage=Storage(self, rank),
             drained=lambda: rank in self.drained,
+            handover=self.agents[rank],
             clock=lambda: self.now + 1000 * rank,
         )
 
@@ -128,6 +131,42 @@ def test_a_drained_node_saves_at_once_waits_until_it_is_durable_and_ends(tmp_pat
     assert job.step(3) == {True}
     assert job.saved == [(0, 3, True), (1, 3, True), (2, 3, True)]
     assert all(saver.draining for saver in job.savers)
+
+
+def test_the_ranks_save_once_before_their_processes_end_for_a_node_that_joins(tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"node-{rank}").mkdir()
+    job = Job(tmp_path, 2)
+    first, second = job.agents
+    assert first.may_end(1), "a script that does not save is not waited for"
+    job.step(1)
+    assert not first.may_end(0)
+    assert not first.may_end(1)
+    assert job.step(2) == {False}
+    assert not second.may_end(0), "it has not seen the newcomer yet"
+    assert job.step(3) == {True}
+    assert job.saved == [(0, 3, True), (1, 3, True)]
+    assert not any(saver.draining for saver in job.savers)
+    assert (first.may_end(1), second.may_end(1)) == (True, True)
+    assert job.step(4) | job.step(5) == {False}
+    assert not first.may_end(0), "the newcomer went away"
+    assert not first.may_end(1), "another came"
+
+
+@pytest.mark.parametrize(("begun", "seconds"), [(False, BEGIN_SECONDS), (True, WRITE_SECONDS)])
+def test_a_node_that_joins_waits_for_a_checkpoint_within_limits(tmp_path: Path, begun: bool, seconds: float) -> None:
+    now = 0.0
+    handover = Handover(tmp_path, clock=lambda: now)
+    handover.answers()
+    assert not handover.may_end(1)
+    if begun:
+        handover.begun()
+    now = seconds - 1
+    assert not handover.may_end(1)
+    now = seconds
+    assert handover.may_end(1)
+    handover.start()
+    assert not handover.is_asked
 
 
 @pytest.mark.parametrize(("last", "failures"), [(True, 0), (False, 1)])

@@ -11,13 +11,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 
-from moto.server import ThreadedMotoServer
-
 from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
 from benchmarks.recovery.scenarios import cluster_run, lighthouse
 from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.exits import Exit
-from torchrun_job import make_table
 
 pytestmark = pytest.mark.torch
 
@@ -76,14 +73,17 @@ def test_of_a_drained_node_all_save_it_leaves_and_the_others_go_on(job: Job, end
     assert "the run failed" not in (job.folder / "n0.log").read_text()
 
 
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-    make_table(address)
-    yield address
-    server.stop()
+def test_a_node_that_joins_costs_the_others_no_step_that_was_done_when_it_came(job: Job, endpoint: str) -> None:
+    command, variables = cluster_run(job, 2, endpoint)
+    job.start("n0", command, **variables)
+    job.wait_for_step(20, active=1)
+    done = job.steps()[-1]["step"]
+    job.start("n1", command, **variables)
+    again = job.wait_for_step(0, active=2)
+    assert again["step"] > done
+    before = [event["step"] for event in job.steps() if event["active"] == 1]
+    assert again["step"] in {*before, before[-1] + 1}, "no step is left out"
+    assert "a node joins: the job saves first" in (job.folder / "n0.log").read_text()
 
 
 def test_a_process_whose_peer_is_lost_in_the_first_checkpoint_ends_at_once(job: Job) -> None:
