@@ -100,6 +100,15 @@ class Ledger:
         """The median time of the last steps. None: no step was done."""
         return median(self._recent) if self._recent else None
 
+    def is_training(self, now: float) -> bool:
+        """Return whether a step goes on, and for no longer than is kept of it.
+
+        Args:
+            now: The time, in seconds since 1970.
+        """
+        usual = self.step_seconds
+        return usual is not None and now - self._last_end <= _MOST_OF_A_STEP * usual
+
     def step_done(self, now: float, step: int, seconds: float) -> None:
         """Count a step.
 

@@ -2,8 +2,8 @@
 
 Rank 0 sends them once a minute with `PutMetricData`: the role of the nodes may write to the one namespace, no agent
 has to listen, and a container needs nothing but the role. Each exists by cluster and run; those that alarms watch
-exist by cluster, too, since an alarm cannot search for runs. So a run has ten series at most, whatever its size, and
-the slowest ranks are fields of a log line. Without a cluster, everything is one line of JSON on standard output.
+exist by cluster, too, since an alarm cannot search for runs. So a run has twelve series at most, whatever its size,
+and the slowest ranks are fields of a log line. Without a cluster, everything is one line of JSON on standard output.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
 """
@@ -58,8 +58,22 @@ class RunMetric(Enum):
     SLOW_RANKS = "SlowRanks"
     """How many ranks are slower than the others."""
 
+    GPU_UTILIZATION = "GpuUtilization"
+    """The average utilization of the run's GPUs in its last ten minutes of steps, in percent."""
 
-WATCHED = frozenset({RunMetric.GOODPUT, RunMetric.SECONDS_WITHOUT_STEP, RunMetric.COST_SHARE, RunMetric.SLOW_RANKS})
+    LOW_UTILIZATION = "LowUtilization"
+    """1 where the GPUs are used too little, 0 where they are not; `utilization` says when."""
+
+
+WATCHED = frozenset(
+    {
+        RunMetric.GOODPUT,
+        RunMetric.SECONDS_WITHOUT_STEP,
+        RunMetric.COST_SHARE,
+        RunMetric.SLOW_RANKS,
+        RunMetric.LOW_UTILIZATION,
+    }
+)
 """What exists by cluster alone, too, for alarms."""
 
 # The highest dense BF16 rate of an accelerator in FLOPs a second, by what nvidia-smi calls it.

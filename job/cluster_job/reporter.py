@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import SupportsFloat
 
 from cluster_job.causes import RankFacts, likely_cause
@@ -17,7 +18,8 @@ from cluster_job.measuring import Recent, Stopwatch
 from cluster_job.metrics import HEARTBEAT_SECONDS, WATCHED, Report, RunMetric, Sink, peak_flops
 from cluster_job.readings import EfaCounters, Gpu
 from cluster_job.records import Records, decoded, encoded
-from cluster_job.stragglers import LocalTimes, SlowRank, slow_ranks
+from cluster_job.stragglers import LocalTimes, slow_ranks
+from cluster_job.utilization import GpuUse, is_known, low_utilization
 
 REPORT_EVERY = 60.0
 LOOK_EVERY = 15.0
@@ -94,6 +96,7 @@ class Reporter:
         self._beaten = 0.0
         self._wants_loss = True
         self._gpus: Sequence[Gpu] = ()
+        self._use = GpuUse()
         self._efa: EfaCounters | None = None
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._loop, name="cluster-job-reporter", daemon=True)
@@ -163,6 +166,8 @@ class Reporter:
         """Do what is due: look for a hang, report, send a heartbeat."""
         now = self._node.now()
         self._attempt("the look for a hang", lambda: self._look_for_hang(now))
+        if self._environment.local_rank == 0:
+            self._attempt("reading the GPUs", lambda: self._read_gpus(now))
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
             self._attempt("the report", lambda: self._report(now))
@@ -187,6 +192,13 @@ class Reporter:
     def _look_for_hang(self, now: float) -> None:
         place = self._place
         self._hangs.look(now - self._alive, self._usual, rank=place.rank, world_size=place.world_size)
+
+    def _read_gpus(self, now: float) -> None:
+        self._gpus = self._node.gpus()
+        with self._lock:
+            is_training = self._ledger.is_training(now)
+        if is_training:
+            self._use.add(self._gpus)
 
     @property
     def _usual(self) -> float | None:
@@ -238,18 +250,28 @@ class Reporter:
             return
         own = {} if facts is None else {0: (facts, self._local.windows)}
         ranks = {**self._exchange.take(now, place.world_size), **own}
+        measured = [each for each, _ in ranks.values()]
         slow = slow_ranks({rank: windows for rank, (_, windows) in ranks.items()}, place.world_size)
-        cause = likely_cause([each for each, _ in ranks.values()], slow)
+        use = self._utilization(now, measured, place)
+        low = low_utilization(*use)
+        cause = likely_cause(measured, slow, is_low=low is not None)
+        found = {
+            RunMetric.SLOW_RANKS: float(len(slow)),
+            RunMetric.GPU_UTILIZATION: use[0],
+            RunMetric.LOW_UTILIZATION: float(low is not None) if is_known(*use) else None,
+        }
+        values = {**self._values(now, place, period, steps), **found}
         report = Report(
             run=self._work.name,
             at=now,
             step=steps.last,
-            values=self._values(now, place, period, steps, slow),
+            values={metric: value for metric, value in values.items() if value is not None},
             watched=WATCHED if period.is_whole_hour else WATCHED - {RunMetric.GOODPUT},
             fields={
                 "nodes": place.nodes,
                 "world_size": place.world_size,
                 "slowest_ranks": [[one.rank, round(one.factor, 3)] for one in slow[:_SLOWEST]],
+                "low_utilization": low,
                 "likely_cause": None if cause is None else {"kind": cause.kind.value, "sentence": cause.sentence},
             },
         )
@@ -268,14 +290,14 @@ class Reporter:
             self._records.reports.put(self._work.name, encoded(item))
 
     def _facts(self, place: Place) -> RankFacts | None:
-        """Return what this rank measured. None: no step has said where it computes."""
+        """Return what this rank measured. None: no step is done, or its node's first rank says all there is."""
+        is_first = self._environment.local_rank == 0
         again = None
-        if self._environment.local_rank == 0:
-            self._gpus = self._node.gpus()
+        if is_first:
             before, self._efa = self._efa, self._node.efa()
             again = None if before is None or self._efa is None else self._efa.retransmitted_since(before)
         data, compute, step = self._recent.data_seconds, self._recent.compute_seconds, self._usual
-        if data is None or compute is None or step is None:
+        if step is None or (data is None and not is_first):
             return None
         return RankFacts(
             rank=place.rank,
@@ -285,29 +307,37 @@ class Reporter:
             compute_seconds=compute,
             throttled_gpus=tuple(gpu.index for gpu in self._gpus if gpu.is_throttled),
             retransmitted_share=again,
+            gpu_percent=self._use.percent,
         )
 
-    def _values(
-        self, now: float, place: Place, period: Period, steps: _Steps, slow: Sequence[SlowRank]
-    ) -> Mapping[RunMetric, float]:
+    def _utilization(self, now: float, facts: Sequence[RankFacts], place: Place) -> tuple[float | None, float | None]:
+        """Return the average utilization of the run's GPUs, and the MFU of its median step, in percent."""
+        usual = self._usual
+        if not usual or not self._ledger.is_training(now):
+            return None, None
+        percents = [one.gpu_percent for one in facts if one.gpu_percent is not None]
+        return fmean(percents) if percents else None, self._mfu(self._work.global_batch / usual, place)
+
+    def _mfu(self, rate: float, place: Place) -> float | None:
+        peak = peak_flops(self._gpus[0].name) if self._gpus else None
+        if self._work.flops_per_sample is None or peak is None:
+            return None
+        return 100 * self._work.flops_per_sample * rate / (peak * place.world_size)
+
+    def _values(self, now: float, place: Place, period: Period, steps: _Steps) -> Mapping[RunMetric, float | None]:
         cost, cap = self._ledger.totals.cost_usd, self._work.cost_cap_usd
-        rate = mfu = None
+        rate = None
         if period.seconds > 0 and steps.share:
             # Shares of ranks may differ by a sample: what this one took counts beside its own share.
             rate = self._work.global_batch * period.steps * (steps.samples / steps.share) / period.seconds
-            peak = peak_flops(self._gpus[0].name) if self._gpus else None
-            if self._work.flops_per_sample is not None and peak is not None:
-                mfu = 100 * self._work.flops_per_sample * rate / (peak * place.world_size)
-        values = {
+        return {
             RunMetric.LOSS: steps.loss,
             RunMetric.SAMPLES_PER_SECOND: rate,
             RunMetric.STEP_SECONDS: period.step_seconds,
-            RunMetric.MFU: mfu,
+            RunMetric.MFU: None if rate is None else self._mfu(rate, place),
             RunMetric.GOODPUT: 100 * period.goodput,
             RunMetric.LOST_SECONDS: period.lost_seconds,
             RunMetric.COST: cost,
             RunMetric.COST_SHARE: 100 * cost / cap if cost is not None and cap is not None else None,
             RunMetric.SECONDS_WITHOUT_STEP: now - self._alive,
-            RunMetric.SLOW_RANKS: float(len(slow)),
         }
-        return {metric: value for metric, value in values.items() if value is not None}

@@ -22,3 +22,5 @@ class RunMetric(StrEnum):
     COST_SHARE = "CostPercentOfCap"
     SECONDS_WITHOUT_STEP = "SecondsWithoutStep"
     SLOW_RANKS = "SlowRanks"
+    GPU_UTILIZATION = "GpuUtilization"
+    LOW_UTILIZATION = "LowUtilization"

@@ -37,6 +37,19 @@ _SLOW = (SlowRank(rank=9, factor=1.3),)
         (_with(compute_seconds=0.3, retransmitted_share=0.001), (), None, ""),
         (_with(compute_seconds=0.3), (), None, ""),
         ([], _SLOW, None, ""),
+        (
+            [replace(one, compute_seconds=0.8) if one.node == "i-1" else one for one in _USUAL],
+            tuple(SlowRank(rank=rank, factor=1.3) for rank in range(8, 16)),
+            CauseKind.ONE_RANK,
+            "8 ranks, all on i-1, take up to 1.30 times as long as the others: verify the node",
+        ),
+        # One node's adapter is enough: all wait for its part of each exchange.
+        (
+            [replace(one, compute_seconds=0.3, retransmitted_share=0.03 * (one.node == "i-1")) for one in _USUAL],
+            (),
+            CauseKind.NETWORK,
+            "65% of a step goes into the exchange between ranks, and EFA sends up to 3.0% of its bytes again on i-1",
+        ),
     ],
 )
 def test_the_likely_cause_is_named(
@@ -46,3 +59,24 @@ def test_the_likely_cause_is_named(
 
     assert (cause and cause.kind) is kind
     assert says in (cause.sentence if cause else "")
+
+
+_SILENT = {"data_seconds": None, "compute_seconds": None}
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "says"),
+    [
+        (_with(**_SILENT), None, ""),
+        (_with(**_SILENT, retransmitted_share=0.02), CauseKind.NETWORK, "EFA sends up to 2.0% of its bytes again on"),
+        (_with(**_SILENT, throttled_gpus=(3,)), CauseKind.THERMAL, "2 GPUs are slowed down by temperature"),
+        (_with(data_seconds=0.3, retransmitted_share=0.02), CauseKind.DATA, "30% of a step"),
+    ],
+)
+def test_low_utilization_has_a_cause_though_no_step_says_where_it_computes(
+    facts: list[RankFacts], kind: CauseKind | None, says: str
+) -> None:
+    cause = likely_cause(facts, (), is_low=True)
+
+    assert (cause and cause.kind) is kind
+    assert (cause.sentence if cause else "").startswith(says)

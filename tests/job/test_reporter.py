@@ -121,13 +121,14 @@ def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
         "CostPercentOfCap": 100 * 2 * 55.0 / 30 / 1100,
         "SecondsWithoutStep": 0.0,
         "SlowRanks": 0.0,
+        "LowUtilization": 0.0,
     }
     found = {name: scene.cloudwatch.values(name, "Cluster", "Run") for name in expected}
     minutes = {name: [value / 2 if "Cost" in name else value, value] for name, value in expected.items()}
     assert found == {name: pytest.approx(values) for name, values in minutes.items()}
     by_cluster = {name for name in expected if scene.cloudwatch.values(name, "Cluster")}
     # Goodput of less than an hour would alarm at each start.
-    assert by_cluster == {"SecondsWithoutStep", "CostPercentOfCap", "SlowRanks"}
+    assert by_cluster == {"SecondsWithoutStep", "CostPercentOfCap", "SlowRanks", "LowUtilization"}
     assert [line["step"] for line in scene.lines] == [59, 119]
     assert {line["world_size"] for line in scene.lines} == {16}
 
@@ -178,6 +179,49 @@ def test_ranks_that_are_slow_are_named_with_the_likely_cause_in_the_log_line_alo
     assert line["likely_cause"]["sentence"].startswith("rank 11 on i-00000000000000001 takes 1.4")
     assert scenes[0].cloudwatch.values("SlowRanks", "Cluster") == [1.0, 1.0]
     assert [scene.cloudwatch.values("SlowRanks", "Cluster") for scene in scenes[1:]] == [[]] * 15
+
+
+# What nvidia-smi says of a node whose loader is too slow reads 0 or 100 % from one moment to the next.
+_STARVED = [100.0, 0.0, 0.0, 97.0, 0.0, 100.0, 0.0, 31.0]
+
+
+@pytest.mark.parametrize(
+    ("percents", "data", "seconds", "low", "cause"),
+    [
+        ([100.0], 0.05, 1.0, None, None),
+        (_STARVED, 0.45, 1.0, "GPUs run kernels for 41 % of the time, and 70 % is the least", "data"),
+        (_STARVED, 0.05, 1.0, "GPUs run kernels for 41 % of the time, and 70 % is the least", None),
+        # NCCL keeps GPUs at 100 % while they wait.
+        ([100.0], 0.05, 10.0, "GPUs do 13 % of the FLOPs that they can (MFU), and 20 % is the least", None),
+    ],
+)
+def test_gpus_that_are_used_too_little_while_steps_go_on_are_a_finding_with_its_cause(  # noqa: PLR0917
+    tmp_path: Path, percents: list[float], data: float, seconds: float, low: str | None, cause: str | None
+) -> None:
+    scene = _Scene(tmp_path)
+    for step in range(600):
+        scene.reporter.begin(step)
+        scene.now += data
+        with scene.reporter.computing():
+            scene.now += 0.5
+        scene.now += seconds - 0.5 - data
+        scene.reporter.done(step, loss=None, samples=128, share=128)
+        if step % 15 == 14:
+            scene.percent = percents[step // 15 % len(percents)]
+            scene.reporter.look()
+
+    *_, line = scene.lines
+    assert line["low_utilization"] == low
+    assert (line["likely_cause"] or {"kind": None})["kind"] == cause
+    assert scene.cloudwatch.values("LowUtilization", "Cluster")[-1] == float(low is not None)
+    assert scene.cloudwatch.values("GpuUtilization", "Cluster", "Run")[-1] == pytest.approx(
+        sum(percents) / len(percents), abs=1
+    )
+    # An evaluation on the CPU is no step.
+    scene.percent = 0.0
+    scene.wait(120.0)
+    *_, line = scene.lines
+    assert "LowUtilization" not in line
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ _WATCHES: Sequence[_Watch] = (
         "stays slow, and replace it.",
     ),
     _Watch(
+        id="RunUtilizationLow",
+        metric=RunMetric.LOW_UTILIZATION,
+        statistic="Maximum",
+        threshold=1,
+        periods=3,
+        trouble="a training run has used its GPUs too little for 15 minutes, while its steps went on",
+        remedy="The runs there name the measure and, where something measured says so, the likely cause: data, "
+        "temperature, network or one rank.",
+    ),
+    _Watch(
         id="RunCostCap",
         metric=RunMetric.COST_SHARE,
         statistic="Maximum",
@@ -148,6 +158,7 @@ def run_row(cluster_name: str) -> DashboardRow:
             panel("A step", Unit.SECONDS, RunMetric.STEP_SECONDS),
             panel("Samples a second", Unit.COUNT, RunMetric.SAMPLES_PER_SECOND),
             panel("Loss", Unit.COUNT, RunMetric.LOSS),
+            panel("Use of accelerators in steps", Unit.PERCENT, RunMetric.GPU_UTILIZATION),
             panel("Model FLOPs utilization", Unit.PERCENT, RunMetric.MFU),
             panel("Slow ranks", Unit.COUNT, RunMetric.SLOW_RANKS, statistic="Maximum"),
             panel("Cost so far", Unit.USD, RunMetric.COST, statistic="Maximum"),

@@ -48,8 +48,12 @@ class Runs(Part[Sequence[Mapping[str, Any]]]):
         shown = answer if moment.all else answer[:_SHOWN]
         for one in shown:
             yield f"{one['run']}: {', '.join(_facts(one, moment.now))}."
-            cause = one.get("likely_cause")
-            if isinstance(cause, dict) and not one["finished"]:
+            if one["finished"]:
+                continue
+            low, cause = one.get("low_utilization"), one.get("likely_cause")
+            if isinstance(low, str):
+                yield f"{one['run']}: low utilization: {_plain(low)}."
+            if isinstance(cause, dict):
                 yield f"{one['run']}: likely slowed down ({cause.get('kind')}): {_plain(cause.get('sentence'))}."
         if len(shown) < len(answer):
             yield f"{len(answer) - len(shown)} more: --all shows them."
