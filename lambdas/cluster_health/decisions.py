@@ -179,6 +179,8 @@ def _obstacles(
         return
     if under_repair:
         yield Outcome.TURN, f"{under_repair} of its node group is under repair"
+    if view.lacks and (broken.need.action is FaultAction.REPLACE or not view.traits.reboots):
+        yield Outcome.TURN, view.lacks
     yield from _operators_choice(broken, owned, view)
     spent = view.record.repairs_since(context.now - policy.window)
     if spent >= policy.max_repairs:

@@ -119,11 +119,14 @@ class Wanted:
         size: How many nodes it has given the group.
         stopped: Whether no node is to run. Default: - where that size is zero.
         standby: The nodes in Standby whose places it gives back when they are gone.
+        goal: How many nodes are to be there, where an operator has terminated some or lowered the desired capacity.
+            Default: - `size`.
     """
 
     size: int
     stopped: bool = False
     standby: frozenset[str] = frozenset()
+    goal: int | None = None
 
     def __post_init__(self) -> None:
         """Take the size 0 for a stop."""
@@ -158,6 +161,17 @@ class GroupView:
         """How many nodes it has beyond those that the power function has given it, those in Standby among them."""
         group, wanted = self.group, self.wanted
         return group.counted + group.standby - wanted.size if group is not None and wanted is not None else 0
+
+    @property
+    def lacks(self) -> str:
+        """Why no node is replaced: a place is not filled. Empty: all are, or a scheduler sizes the group."""
+        group, wanted = self.group, self.wanted
+        if group is None or wanted is None or group.engine_sized:
+            return ""
+        goal, there = wanted.size if wanted.goal is None else wanted.goal, group.counted + group.standby
+        return (
+            f"its node group has {there} of {goal} nodes, and EC2 may have none for its place" if there < goal else ""
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

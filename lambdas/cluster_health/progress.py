@@ -29,7 +29,7 @@ _SHOWS_WITHIN = timedelta(minutes=5)
 """How long after an owner has agreed to a step its description may not show it."""
 
 _PLACE_WITHIN = timedelta(minutes=10)
-"""For how long the power function is waited for, which gives the place of a node in Standby back."""
+"""How long a replacement waits until the power function knows that the node is in Standby, or a place is filled."""
 
 _ENDS = {
     End.RETURNED: Outcome.RETURNED,
@@ -180,14 +180,15 @@ class Progress:
             return self._wait(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if kept:
             return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
-        if step is Step.REPLACE and not self._gives_place_back():
+        if step is Step.REPLACE and (why := self._why_not_replaced()):
             if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
-                return self._wait(Outcome.WAIT, "is terminated when the power function knows that it is in Standby")
-            return self._end(
-                End.HELD,
-                f"stays out of service: {WOULD_SHRINK}",
-            )
+                return self._wait(Outcome.WAIT, f"is terminated later: {why}")
+            return self._end(End.HELD, f"is not replaced: {why}")
         return self._ask(step, text)
+
+    def _why_not_replaced(self) -> str:
+        """Return why the group would lose the node's place, or lacks nodes already. Empty: it may be replaced."""
+        return self._view.lacks or ("" if self._gives_place_back() else WOULD_SHRINK)
 
     def _gives_place_back(self) -> bool:
         """Whether the group keeps its size when the node is terminated."""

@@ -125,9 +125,7 @@ class HealthReader:
             what = f"what the power function wants of its node groups could not be read: {_LATER}"
             self._failures.add(self._settings.cluster, what, error)
             return {}
-        wanted = {
-            name: _wanted(items[name], group.name) for name, group in groups.items() if items.get(name) is not None
-        }
+        wanted = {name: _wanted(items[name], group) for name, group in groups.items() if items.get(name) is not None}
         return {name: one for name, one in wanted.items() if one is not None}
 
     def read_kept(self, ids: Iterable[str]) -> dict[str, str]:
@@ -155,15 +153,23 @@ def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:
     return min((one for one in since if one is not None), default=None)
 
 
-def _wanted(item: StateItem, owner: str) -> Wanted | None:
+def _wanted(item: StateItem, group: OwnedGroup) -> Wanted | None:
     """Return what the power function wants of a node group, as its item says. None: it says nothing of its size."""
     values = item.values
     owners = values.get("owners")
-    record = owners.get(owner) if isinstance(owners, Mapping) else None
+    record = owners.get(group.name) if isinstance(owners, Mapping) else None
     size = record.get("size") if isinstance(record, Mapping) else None
     stopped = values.get("state") == PowerState.STOPPED
     if not isinstance(size, int) or values.get("state") not in list(PowerState):
         return Wanted(size=0) if stopped else None
     desired = record.get("desired") if isinstance(record, Mapping) else None
-    standby = desired.get("standby", ()) if isinstance(desired, Mapping) else ()
-    return Wanted(size=size, stopped=stopped, standby=frozenset(standby))
+    if not isinstance(desired, Mapping):
+        # A desired capacity that the power function does not explain is an operator's.
+        return Wanted(size=size, stopped=stopped, goal=min(size, group.desired + group.standby))
+    goal = desired.get("goal")
+    return Wanted(
+        size=size,
+        stopped=stopped,
+        standby=frozenset(desired.get("standby", ())),
+        goal=goal if isinstance(goal, int) else None,
+    )

@@ -311,7 +311,9 @@ class History:
         own = self.power.owners[_ASG]
         stopped = self.power.order is not None and self.power.order.state is State.STOPPED
         standby = frozenset(own.desired.standby if own.desired else ())
-        wanted = Wanted(size=own.size, stopped=stopped, standby=standby) if own.size is not None else None
+        aside = sum(node.state == "Standby" for node in self.nodes.values())
+        goal = own.desired.goal if own.desired else min(own.size or 0, self.desired + aside)
+        wanted = Wanted(size=own.size, stopped=stopped, standby=standby, goal=goal) if own.size is not None else None
         unreadable = "" if self.calm else self.draw.choice([""] * 20 + ["group", "wanted", "kept"])
         kept = {one: "has the tag keep" if node.kept else "" for one, node in self.nodes.items()}
         return GroupView(
@@ -429,6 +431,8 @@ class History:
         is_new = view.record.repair is None or view.record.repair.step is not repair.step
         if outcome in (Outcome.REBOOT, Outcome.REPLACE) and is_new:
             assert view.kept.get(name) == "", f"{where}: an operator keeps it, or whether one does was not read"
+        if outcome is Outcome.REPLACE and is_new:
+            assert not view.lacks, f"{where}: {view.lacks}"
         if repair.began not in self.began:
             self.began.append(repair.began)
         for one in self.began:

@@ -151,6 +151,22 @@ def test_what_is_known_of_a_node_says_whether_it_is_broken(expected: Outcome | N
 
 
 @pytest.mark.parametrize(
+    ("expected", "action", "traits", "goal"),
+    [
+        (Outcome.CORDON, FaultAction.REBOOT, AUTO_SCALING_GROUP, None),
+        (Outcome.TURN, FaultAction.REPLACE, AUTO_SCALING_GROUP, None),
+        (Outcome.CORDON, FaultAction.REPLACE, AUTO_SCALING_GROUP, 1),
+        (Outcome.TURN, FaultAction.REBOOT, SPOT_FLEET, None),
+    ],
+)
+def test_no_node_is_replaced_while_its_group_lacks_another(
+    expected: Outcome, action: FaultAction, traits: OwnerTraits, goal: int | None
+) -> None:
+    group, wanted = owned(traits, in_service=1), Wanted(size=2, goal=goal)
+    assert outcome(with_faults(action), traits=traits, group=group, wanted=wanted) is expected
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         BadSerial(instance_id=NODE, at=START, reason="its own"),

@@ -54,6 +54,20 @@ def test_a_node_that_only_another_one_helps_is_replaced_and_its_place_is_given_b
     assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
 
 
+def test_no_other_node_is_replaced_until_the_place_of_the_first_is_filled(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    broken, group.capacity = ids(group)[:3], 0
+    for node in broken:
+        scene.fault(node, REPLACE)
+    outcomes = [one["outcome"] for one in scene.both(90).values()]
+    assert (outcomes, group.in_service, group.standby) == (["turn"] * 2, 7, [])
+    group.capacity = 1000
+    scene.both(90)
+    assert shown(group) == (8, 8, 0)
+    assert not set(broken) & dict(group.nodes).keys()
+
+
 @pytest.mark.parametrize("ends", ["fails", "is broken again", "is silent"])
 def test_a_node_that_a_reboot_does_not_mend_is_replaced(scene: HealthScene, group: FakeGroup, ends: str) -> None:
     node = ids(group)[0]
