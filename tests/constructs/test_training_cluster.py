@@ -261,7 +261,6 @@ def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_th
     assert sorted(actions) == [
         "autoscaling:CompleteLifecycleAction",
         "autoscaling:DescribeAutoScalingInstances",
-        "autoscaling:DescribeScalingActivities",
         "cloudwatch:PutMetricData",
         "dynamodb:DeleteItem",
         "dynamodb:GetItem",

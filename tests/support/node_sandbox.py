@@ -53,7 +53,13 @@ case "$1 $2" in
     head -n 1 "$SANDBOX/lifecycle"
     if (($(wc -l <"$SANDBOX/lifecycle") > 1)); then sed -i 1d "$SANDBOX/lifecycle"; fi
     ;;
-  "autoscaling describe-scaling-activities") cat "$SANDBOX/replaced" ;;
+  "dynamodb put-item")
+    # The places whose condition holds.
+    if [[ $(<"$SANDBOX/places") != *$(sed 's/.*"key":{"S":"\\([0-9]\\)".*/\\1/' <<<"${@: -1}")* ]]; then
+      echo "An error occurred (ConditionalCheckFailedException) when calling the PutItem operation" >&2
+      exit 254
+    fi
+    ;;
 esac
 """,
     "blkid": """[[ -e $SANDBOX/labels/${@: -1} ]]""",

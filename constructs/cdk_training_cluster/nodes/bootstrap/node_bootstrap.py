@@ -290,7 +290,7 @@ def let_nodes_complete_actions(principal: iam.IPrincipal, cluster_name: str) -> 
     """
     principal.add_to_principal_policy(
         iam.PolicyStatement(
-            actions=["autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeScalingActivities"],
+            actions=["autoscaling:DescribeAutoScalingInstances"],
             resources=["*"],
             conditions=in_this_region(),
         )

@@ -1,9 +1,13 @@
 """When a node tells Auto Scaling that it is ready: new, and started again out of a warm pool."""
 
+import contextlib
 import json
+import re
 from collections.abc import Callable
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from node_sandbox import INSTANCE_STORE, NodeSandbox, disk
 
@@ -123,9 +127,9 @@ def test_a_node_for_which_no_hook_waits_asks_nobody(make_node: MakeNode) -> None
 def verified(make_node: MakeNode) -> NodeSandbox:
     """A node of a group with a launch hook, with the one EFA device that it is expected to have."""
     expected = '{"p5.4xlarge":{"efa_devices":1}}'
-    node = make_node(LAUNCH_HOOK="ready", MOUNT_SOURCE="", MOUNT_POINT="", EXPECTED=expected)
+    node = make_node(LAUNCH_HOOK="ready", MOUNT_SOURCE="", MOUNT_POINT="", EXPECTED=expected, RUNS_TABLE="runs")
     node.in_states("Pending:Wait")
-    (node.sandbox / "replaced").write_text("2\n")
+    (node.sandbox / "places").write_text("3\n")
     return node
 
 
@@ -150,24 +154,54 @@ def test_a_node_with_a_fault_of_its_host_is_replaced_and_never_called_ready(veri
 
 
 @pytest.mark.parametrize(
-    ("replaced", "message"),
+    ("table", "places", "message"),
     [
-        ("3", "3 nodes of workers-group were replaced within a day before they entered service, and 3 may be"),
-        ("None", "failed its verification and is not replaced: it takes no job until it passes cluster-node verify"),
-        ("", "is not replaced"),
+        ("runs", "", "3 nodes of workers were replaced within a day before they entered service, and no more are"),
+        ("", "123", "the cluster has no table in which replaced nodes are counted"),
+        ("runs", "broken", "whether more nodes of workers may be replaced is not known: aws is broken"),
     ],
 )
 def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
-    verified: NodeSandbox, replaced: str, message: str
+    verified: NodeSandbox, table: str, places: str, message: str
 ) -> None:
-    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
-    verified.change_settings(EFA="")
-    (verified.sandbox / "replaced").write_text(replaced)
-    if not replaced:
-        verified.fail("aws", "describe-scaling-activities")
-    assert verified.bootstrap().returncode == 1
+    (verified.sandbox / "places").write_text(places)
+    verified.change_settings(RUNS_TABLE=table)
+    if places == "broken":
+        verified.fail("aws", "put-item")
+    said = verified.step("hook.sh --bad")
+    assert said.returncode == 0
+    assert message in said.stdout
+    assert "is not replaced: it takes no job until it passes cluster-node verify" in said.stdout
     assert _completions(verified) == []
-    assert message in verified.read(LOG)
+
+
+def test_of_many_nodes_that_fail_together_three_a_day_are_replaced(verified: NodeSandbox) -> None:
+    (verified.sandbox / "places").write_text("")
+    with mock_aws():
+        table = boto3.client("dynamodb", region_name="us-east-1")
+        table.create_table(
+            TableName="runs",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("run", "key")],
+            KeySchema=[{"AttributeName": "run", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+        def place_of(node: str, *, days: float = 0) -> int | None:
+            """Let DynamoDB answer what the node asks; return the place that it gets."""
+            verified.becomes(node)
+            (verified.sandbox / "calls").write_text("")
+            verified.step("hook.sh --bad")
+            asked = [call.partition("--cli-input-json ")[2] for call in verified.calls if "put-item" in call]
+            assert len(asked) == 3
+            for place, request in enumerate(asked, start=1):
+                later = re.sub(r'(?<="N":")\d+', lambda now: str(int(now[0]) + round(days * 86_400)), request)
+                with contextlib.suppress(table.exceptions.ConditionalCheckFailedException):
+                    table.put_item(**json.loads(later))
+                    return place
+            return None
+
+        assert [place_of(f"i-{number}") for number in (0, 1, 1, 2, 3, 0)] == [1, 2, 2, 3, None, 1]
+        assert [place_of("i-4", days=days) for days in (0.99, 1.01)] == [None, 1]
 
 
 @pytest.mark.parametrize("hook", ["ready", ""])

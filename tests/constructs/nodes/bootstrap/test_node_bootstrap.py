@@ -144,7 +144,7 @@ def test_with_a_hook_the_role_may_complete_actions_of_its_cluster_s_groups(clust
     statements = [one for one in cluster.statements() if "autoscaling:" in str(one["Action"])]
     assert statements == [
         {
-            "Action": ["autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeScalingActivities"],
+            "Action": "autoscaling:DescribeAutoScalingInstances",
             "Condition": {"StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}},
             "Effect": "Allow",
             "Resource": "*",

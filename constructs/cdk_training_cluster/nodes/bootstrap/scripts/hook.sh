@@ -10,21 +10,41 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-# So many nodes a day of a group are replaced before they enter service. One that would be the next stays, and takes no
-# job: a fault that every new node has, such as an image's, would launch nodes for ever.
+# So many nodes a day of a node group are replaced before they enter service. One that would be the next stays, and takes
+# no job: a fault that every new node has, such as an image's, would launch nodes for ever.
 MAX_REPLACED=3
 result=CONTINUE
 
-# may_be_replaced GROUP: whether fewer of its nodes were replaced within a day, by the group's own record.
-# https://docs.aws.amazon.com/autoscaling/ec2/userguide/tutorial-lifecycle-hook-instance-metadata.html
+# Whether this node may be replaced: it takes one of so many places in the cluster's table, each of which is free again
+# after a day. The writes are conditional, since nodes that are launched together fail together.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 may_be_replaced() {
-  local replaced since
-  since=$(date -u -d '1 day ago' +%FT%T)
-  replaced=$(aws autoscaling describe-scaling-activities --region "$REGION" --auto-scaling-group-name "$1" --no-paginate \
-    --query "length(Activities[?StartTime>='$since' && contains(Description, 'Completed with ABANDON Result')])" \
-    --output text) || return 1
-  log "$replaced nodes of $1 were replaced within a day before they entered service, and $MAX_REPLACED may be"
-  [[ $replaced =~ ^[0-9]+$ ]] && ((replaced < MAX_REPLACED))
+  local place said
+  if [[ -z ${RUNS_TABLE:-} ]]; then
+    log "the cluster has no table in which replaced nodes are counted, so none is replaced"
+    return 1
+  fi
+  for ((place = 1; place <= MAX_REPLACED; place++)); do
+    if said=$(take_place "$place" 2>&1); then return 0; fi
+    if [[ $said != *ConditionalCheckFailedException* ]]; then
+      log "whether more nodes of $NODE_GROUP may be replaced is not known: $said"
+      return 1
+    fi
+  done
+  log "$MAX_REPLACED nodes of $NODE_GROUP were replaced within a day before they entered service, and no more are"
+  return 1
+}
+
+# take_place NUMBER: a node that asks again gets the place that it has.
+take_place() {
+  local now item request
+  now=$(date +%s)
+  item='"run":{"S":"replaced-before-service/'$NODE_GROUP'"},"key":{"S":"'$1'"},"node":{"S":"'$instance'"}'
+  request='{"TableName":"'$RUNS_TABLE'","Item":{'$item',"expires":{"N":"'$((now + 86400))'"}},'
+  request+='"ConditionExpression":"attribute_not_exists(#expires) OR #expires < :now OR #node = :node",'
+  request+='"ExpressionAttributeNames":{"#expires":"expires","#node":"node"},'
+  request+='"ExpressionAttributeValues":{":now":{"N":"'$now'"},":node":{"S":"'$instance'"}}}'
+  aws dynamodb put-item --region "$REGION" --cli-input-json "$request"
 }
 
 # Fails as long as there is something to wait for. That no action is to be completed is no answer: Auto Scaling may say
@@ -37,7 +57,7 @@ complete() {
   IFS=$'\t' read -r group state <<<"$answer"
   case $state in
     Pending:Wait | Warmed:Pending:Wait)
-      if [[ $result == ABANDON ]] && ! may_be_replaced "$group"; then
+      if [[ $result == ABANDON ]] && ! may_be_replaced; then
         log "error: $instance of $group failed its verification and is not replaced: it takes no job until it passes cluster-node verify"
         return 0
       fi
