@@ -128,7 +128,6 @@ FAULTS: list[tuple[Break, int, str]] = [
         FAILED,
         "memlock: services may pin 8388608 bytes, not all",
     ),
-    (lambda node: node.command("stat", "exit 1"), FAILED, "file_system: /fsx does not answer: stat ended with"),
     (
         lambda node: (node.root / "sys/class/nvme/nvme2/model").unlink(),
         OTHER_HOST,
@@ -233,6 +232,19 @@ def test_nothing_is_written_where_the_file_system_is_not_mounted(node: VerifiedN
     done = node.verify()
     assert done.stdout.splitlines()[-1].startswith("file_system: /fsx is tmpfs, not lustre")
     assert (done.returncode, list((node.root / "fsx").iterdir())) == (FAILED, [node.root / "fsx/here"])
+
+
+def test_a_file_system_in_maintenance_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    late, here = Answer(None, "", "stat did not answer in 30 seconds", True), Answer(0, "lustre\n", "")
+    answers = iter([late, late, here, late])
+    passed: list[float] = []
+    monkeypatch.setattr(machine, "ask", lambda *_: next(answers))
+    monkeypatch.setattr(time, "sleep", passed.append)
+    facts = Facts(mount_point="/fsx")
+    [found] = machine.check_file_system(facts, 300)
+    assert (found.passed, passed) == (True, [2, 2])
+    [found] = machine.check_file_system(facts)
+    assert (found.passed, found.found) == (False, "/fsx does not answer: stat did not answer in 30 seconds")
 
 
 def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -145,27 +146,43 @@ _XID = "Xid 79 of 0000:05:00: The GPU has fallen off the bus (reboot)"
 _SHOWN = "NodeName=n1 State=IDLE+DRAIN Reason={} [root@2026-11-23T08:00:00] Comment=(null)"
 
 
+_PASSED = {"passed": True, "boot_id": "boot-2"}
+
+
 @pytest.mark.parametrize(
-    ("drained_by", "passed", "shown", "resumed"),
+    ("changes", "resumed"),
     [
-        ("xid-79", True, _SHOWN.format(_XID), True),
-        ("xid-79", False, _SHOWN.format(_XID), False),
-        ("xid-79", True, _SHOWN.format("rack moves"), False),
-        ("xid-79", True, "NodeName=n1 State=IDLE", False),
-        ("operator", True, _SHOWN.format(_XID), False),
+        ({}, True),
+        ({"verified": None}, True),
+        ({"verified": {**_PASSED, "passed": False}}, False),
+        ({"verified": {**_PASSED, "boot_id": "boot-1"}}, False),
+        ({"minutes": 4}, False),
+        ({"shown": _SHOWN.format(_XID).replace("IDLE", "MIXED")}, False),
+        ({"shown": _SHOWN.format("rack moves")}, False),
+        ({"shown": "NodeName=n1 State=IDLE"}, False),
+        ({"drained_by": "operator"}, False),
     ],
 )
-def test_a_node_that_drained_itself_takes_jobs_again_after_a_passed_verification(
-    node: Node, drained_by: str, passed: bool, shown: str, resumed: bool
+def test_a_node_that_drained_itself_takes_jobs_again_when_it_has_all_that_a_job_needs(
+    node: Node, changes: dict[str, Any], resumed: bool
 ) -> None:
+    usual = {"drained_by": "xid-79", "verified": _PASSED, "shown": _SHOWN.format(_XID), "minutes": 6}
+    drained_by, verified, shown, minutes = {**usual, **changes}.values()
     node.write(f"{DRAIN}/{drained_by}"[1:], _XID)
     assert node.slurm_runs(HEALTH_CHECK) != 0
-    # It boots.
     shutil.rmtree(node.root / DRAIN[1:])
+    node.write("proc/sys/kernel/random/boot_id", "boot-2\n")
+    if verified:
+        node.write(VERIFICATION[1:], json.dumps(verified))
     node.write("shown", shown)
-    assert node.slurm_runs(HEALTH_CHECK) == 0
+    reasons = node.root / "var/lib/cdk-training-cluster/slurm-reasons"
+    if reasons.exists():
+        os.utime(reasons, (then := time.time() - minutes * 60, then))
+    gpu = node.root / "sys/class/infiniband/rdma0"
+    gpu.rename(node.root / "gone")
+    node.slurm_runs(HEALTH_CHECK)
     assert not any("resume" in line for line in node.asked)
-    node.write(VERIFICATION[1:], json.dumps({"passed": passed, "checks": [{"name": "gpu_count", "passed": True}]}))
+    (node.root / "gone").rename(gpu)
     assert [node.slurm_runs(HEALTH_CHECK) for _ in range(2)] == [0, 0]
     asked = [line for line in node.asked if line.endswith("state=resume")]
     assert asked == ["/run/slurm/conf/slurm.conf update nodename=n1 state=resume"] * resumed

@@ -201,6 +201,23 @@ def test_a_job_runs_elsewhere_where_a_node_fails_its_prolog(slurm: RealSlurm) ->
     slurm.mend("workers-1")
 
 
+def test_jobs_wait_on_their_nodes_for_a_file_system_in_maintenance(slurm: RealSlurm) -> None:
+    answers = [slurm.folder(f"workers-{number}") / "run/file-system" for number in range(1, 5)]
+    for answer in answers:
+        answer.unlink()
+    job = slurm.submit("--nodes=2", script="echo ran")
+    slurm.wait_for("it has its nodes", lambda: slurm.shown("job", job)["JobState"] != "PENDING")
+    # Longer than BatchStartTimeout and MessageTimeout together; then the nodes say which jobs they have.
+    slurm.run("sleep", "25")
+    slurm.run("scontrol", "reconfigure")
+    assert slurm.output(job) == ""
+    for answer in answers:
+        answer.write_text("lustre\n")
+    assert slurm.wait_for_job(job, "COMPLETED")["Restarts"] == "0"
+    for number in range(1, 5):
+        slurm.wait_for_state(f"workers-{number}", "IDLE")
+
+
 def test_a_training_that_is_preempted_saves_and_goes_on_later(slurm: RealSlurm) -> None:
     low = slurm.submit("--nodes=2", "--partition=low", script=_TRAINS)
     slurm.wait_for("both nodes train", lambda: slurm.output(low).count("trains") == 2)

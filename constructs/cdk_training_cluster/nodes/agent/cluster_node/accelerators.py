@@ -14,15 +14,15 @@ from .node_facts import Facts, paths, read_text
 from .programs import ask
 
 _SECONDS = 30
-_STARTS_SECONDS = 60
 
 
-def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
+def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Iterator[Check]:
     """Yield what the driver says of the GPUs; nothing for a type without any.
 
     Args:
         facts: What the node has when all is well.
         reading: What the driver said.
+        wait_seconds: How long a service that starts may take. Default: - no time.
     """
     if not facts.gpus:
         return
@@ -57,7 +57,7 @@ def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
     if machine.get("nvlinks"):
         yield _links(gpus, machine["nvlinks"])
     if machine.get("fabric_manager"):
-        yield _fabric_manager()
+        yield _fabric_manager(wait_seconds)
 
 
 def _model(facts: Facts, gpus: list[Gpu]) -> Check:
@@ -93,8 +93,8 @@ def _links(gpus: list[Gpu], expected: int) -> Check:
     )
 
 
-def _fabric_manager() -> Check:
-    end = time.monotonic() + _STARTS_SECONDS
+def _fabric_manager(wait_seconds: float) -> Check:
+    end = time.monotonic() + wait_seconds
     while True:
         state = ask(["systemctl", "is-active", "nvidia-fabricmanager.service"], _SECONDS)
         said = state.text.strip()

@@ -112,7 +112,8 @@ def undrain(arguments: list[str]) -> int:
             f"The node stays drained by {', '.join(left)}: {sentence_of(left[0])} (undrain --all removes it)."
         )
     elif removed and Path(_ROOT + _SLURM).is_dir():
-        said.append("Slurm keeps it drained until: scontrol update nodename=NODE state=resume")
+        until = "until" if OPERATOR in removed else "for some minutes, or until"
+        said.append(f"Slurm keeps it drained {until}: scontrol update nodename=NODE state=resume")
     sys.stdout.write(" ".join(said) + "\n")
     return 1 if left else 0
 

@@ -18,6 +18,7 @@ from .programs import ROOT, ask
 from .walk import WORKING_DIRECTORY
 
 _SECONDS = 30
+_PAUSE_SECONDS = 2
 _MIB = 2**20
 _SAMPLE_MIB = 256
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-store-volumes.html
@@ -69,15 +70,24 @@ def check_limits() -> Iterator[Check]:
     yield verdict("memlock", [] if unlimited else [f"services may pin {said} bytes, not all"], "unlimited")
 
 
-def check_file_system(facts: Facts) -> Iterator[Check]:
+def check_file_system(facts: Facts, wait_seconds: float = 0) -> Iterator[Check]:
     """Yield whether the file system is mounted and answers; nothing for a node without one.
 
     Args:
         facts: What the node has when all is well.
+        wait_seconds: How long to wait for its answer: in its maintenance a file system is away for minutes, and
+            operations succeed in the end. Default: - not at all.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/maintenance-windows.html
     """
     if not facts.mount_point:
         return
-    answer = ask(["stat", "--file-system", "--format", "%T", ROOT + facts.mount_point], _SECONDS)
+    end = time.monotonic() + wait_seconds
+    while True:
+        answer = ask(["stat", "--file-system", "--format", "%T", ROOT + facts.mount_point], _SECONDS)
+        if answer.succeeded or time.monotonic() >= end:
+            break
+        time.sleep(_PAUSE_SECONDS)
     kind = answer.text.strip()
     if not answer.succeeded:
         troubles = [f"{facts.mount_point} does not answer: {answer.trouble}"]

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from cluster_contract import node_files
@@ -29,8 +29,10 @@ _MOMENTS = {
     "job-end": "the devices",
     "job": "the devices, without asking a GPU or the file system: under a job",
 }
-# A node that has just booted asks its time server first.
-_CLOCK_SECONDS = 60
+# A node that has just booted asks its time server first, and starts its services.
+_BOOT_SECONDS = 60
+# A node that is drained for what ends by itself would be followed by the next one that is given a job.
+_FILE_SYSTEM_SECONDS = 300
 
 
 def main(arguments: list[str]) -> int:
@@ -67,12 +69,21 @@ def main(arguments: list[str]) -> int:
         return min(_answer(checks, as_json=given.json, all_of_them=True), FAILED)
     facts = expected_facts(given.instance_type)
     if given.at != "boot":
-        return _answer(list(_quick_checks(facts, given.at)), as_json=given.json, all_of_them=False)
+        return _answer(_quick_checks(facts, given.at), as_json=given.json, all_of_them=False)
     checks = _verify(facts, record=not given.dry_run)
     return _answer(checks, as_json=given.json, all_of_them=True)
 
 
 def _quick_checks(facts: Facts, moment: str) -> Iterator[Check]:
+    fails = False
+    for check in _quick_checks_of_node(facts, moment):
+        fails = fails or check.fails
+        yield check
+    if moment == "job-start":
+        yield from machine.check_file_system(facts, 0 if fails else _FILE_SYSTEM_SECONDS)
+
+
+def _quick_checks_of_node(facts: Facts, moment: str) -> Iterator[Check]:
     yield from machine.check_drain_files()
     if moment == "job-start":
         yield from machine.check_set_up()
@@ -80,8 +91,6 @@ def _quick_checks(facts: Facts, moment: str) -> Iterator[Check]:
         yield from accelerators.check_gpus(facts, read_gpus())
     yield from accelerators.check_neuron_devices(facts)
     yield from machine.check_efa_devices(facts)
-    if moment == "job-start":
-        yield from machine.check_file_system(facts)
 
 
 def _verify(facts: Facts, *, record: bool) -> list[Check]:
@@ -116,18 +125,18 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
 
 def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: str) -> Iterator[Check]:
     yield from machine.check_set_up()
-    yield from accelerators.check_gpus(facts, reading)
+    yield from accelerators.check_gpus(facts, reading, _BOOT_SECONDS)
     yield from accelerators.check_neuron_devices(facts)
     yield from machine.check_efa_devices(facts)
     yield from machine.check_efa_provider(facts)
     yield from machine.check_limits()
-    file_system = list(machine.check_file_system(facts))
+    file_system = list(machine.check_file_system(facts, _FILE_SYSTEM_SECONDS))
     yield from file_system
     # Where it is not mounted, these would write to the root volume.
     if all(check.passed for check in file_system):
         yield from machine.check_throughput(facts)
         yield from check_versions(facts, own, instance, _metadata("ami-id"))
-    yield from machine.check_clock(_CLOCK_SECONDS)
+    yield from machine.check_clock(_BOOT_SECONDS)
     yield from machine.check_disks(facts)
     yield from check_all_reduce(facts, reading)
 
@@ -139,19 +148,23 @@ def _metadata(path: str) -> str:
         return ""
 
 
-def _answer(checks: Sequence[Check], *, as_json: bool, all_of_them: bool) -> int:
+def _answer(checks: Iterable[Check], *, as_json: bool, all_of_them: bool) -> int:
     """Print the checks, those that fail last, and return the exit status."""
+    done, failed = [], []
+    for check in checks:
+        done.append(check)
+        if check.fails:
+            failed.append(check)
+            # Schedulers show the sentence alone, and may end this program before the last check.
+            if not as_json and not all_of_them:
+                sys.stdout.write(f"{check.found}\n")
+                sys.stdout.flush()
     if as_json:
-        sys.stdout.write(json.dumps([check._asdict() for check in checks], indent=2) + "\n")
-    else:
-        if all_of_them:
-            sys.stdout.writelines(f"ok {check.name}: {check.found}\n" for check in checks if check.passed)
-            sys.stdout.writelines(
-                f"-- {check.sentence}\n" for check in checks if not check.passed and not check.fails
-            )
-        # Schedulers show the sentence alone.
-        failed = (check for check in checks if check.fails)
-        sys.stdout.writelines(f"{check.sentence if all_of_them else check.found}\n" for check in failed)
-    if not any(check.fails for check in checks):
+        sys.stdout.write(json.dumps([check._asdict() for check in done], indent=2) + "\n")
+    elif all_of_them:
+        sys.stdout.writelines(f"ok {check.name}: {check.found}\n" for check in done if check.passed)
+        sys.stdout.writelines(f"-- {check.sentence}\n" for check in done if not check.passed and not check.fails)
+        sys.stdout.writelines(f"{check.sentence}\n" for check in failed)
+    if not failed:
         return PASSED
-    return OTHER_HOST if telling.action_of(checks) else FAILED
+    return OTHER_HOST if telling.action_of(failed) else FAILED

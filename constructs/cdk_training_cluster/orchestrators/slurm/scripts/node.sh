@@ -5,8 +5,12 @@
 ROOT=${ROOT:-}
 # Slurm gives its scripts no search path. https://slurm.schedmd.com/prolog_epilog.html
 export PATH=$ROOT/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# Longer than all that is asked takes to answer, and shorter than Slurm waits for a prolog.
-SECONDS_TO_ANSWER=150
+# Longer than all that is asked takes to answer; a prolog waits for the file system too.
+SECONDS_TO_ANSWER=150 SECONDS_OF_PROLOG=480
+# Slurm ends a health check after a minute.
+SECONDS_OF_HEALTH_CHECK=40
+# A node that fails now and again is not given job after job.
+MINUTES_TO_RECOVER=5
 
 STATE_DIR=$ROOT/var/lib/cdk-training-cluster
 # The reasons with which the node itself was drained, a line each. An operator's is none of them.
@@ -21,46 +25,64 @@ source "${BASH_SOURCE[0]%/*}/settings"
 # https://docs.aws.amazon.com/pcs/latest/userguide/slurm-configuration.html
 export SLURM_CONF=${SLURM_CONF:-/run/slurm/conf/slurm.conf}
 
-# in_time COMMAND...: fails where it does not answer. KILL, since one that waits for a device ignores other signals.
+# in_time SECONDS COMMAND...: fails where it does not answer. KILL: one that waits for a device ignores other signals.
 in_time() {
-  timeout --signal KILL "$SECONDS_TO_ANSWER" "$@" 2>/dev/null
+  timeout --signal KILL "$@" 2>/dev/null
+}
+
+# slurm ARGUMENTS...
+slurm() {
+  in_time 30 "$SLURM_BIN/scontrol" "$@"
 }
 
 # drain SENTENCE: keeps the reason of a node that is drained already, which an operator may have given.
 drain() {
   local shown
-  shown=$(in_time "$SLURM_BIN/scontrol" --oneliner show node "$SLURMD_NODENAME")
+  shown=$(slurm --oneliner show node "$SLURMD_NODENAME")
   if [[ $shown == *+DRAIN* ]]; then return; fi
-  in_time "$SLURM_BIN/scontrol" update nodename="$SLURMD_NODENAME" state=drain reason="$1" || return 1
+  slurm update nodename="$SLURMD_NODENAME" state=drain reason="$1" || return 1
   if [[ -e $OPERATOR ]]; then return; fi
   mkdir -p "$STATE_DIR"
   printf '%s\n' "$1" >>"$REASONS"
 }
 
-# take_back: lets the node take jobs again where it drained itself, and has passed a verification since.
+# has_passed: whether the node passed its verification of this boot, where it is verified at all.
+has_passed() {
+  python3 -IS - "$STATE_DIR/verify.json" "$ROOT/proc/sys/kernel/random/boot_id" <<'PYTHON'
+import json, pathlib, sys
+
+result, boot = map(pathlib.Path, sys.argv[1:])
+known = json.loads(result.read_text()) if result.exists() else None
+sys.exit(known is not None and not (known["passed"] and known["boot_id"] == boot.read_text().strip()))
+PYTHON
+}
+
+# take_back: lets the node take jobs again where it drained itself, no job uses it, and what a job needs is there again.
 take_back() {
-  local passed shown reason
-  if [[ ! -s $REASONS || ! $STATE_DIR/verify.json -nt $REASONS ]]; then return 0; fi
-  passed=$(python3 -IS -c 'import json, sys; print(json.load(open(sys.argv[1]))["passed"])' "$STATE_DIR/verify.json")
-  if [[ $passed != True ]]; then return 0; fi
-  shown=$(in_time "$SLURM_BIN/scontrol" --oneliner show node "$SLURMD_NODENAME")
-  while read -r reason; do
-    # Slurm adds who gave the reason, and when.
-    if [[ $shown == *+DRAIN* && $shown == *"Reason=$reason ["* ]]; then
-      in_time "$SLURM_BIN/scontrol" update nodename="$SLURMD_NODENAME" state=resume || return 1
+  local shown reason
+  if [[ ! -s $REASONS || -z $(find "$REASONS" -mmin "+$MINUTES_TO_RECOVER") ]]; then return 0; fi
+  shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
+  if [[ $shown == *+DRAIN* ]]; then
+    if [[ ! $shown =~ State=IDLE[^\ ]*\+DRAIN ]] || ! has_passed; then return 0; fi
+    while read -r reason; do
+      # Slurm adds who gave the reason, and when.
+      if [[ $shown != *"Reason=$reason ["* ]]; then continue; fi
+      in_time "$SECONDS_OF_HEALTH_CHECK" cluster-node verify --at job-start >/dev/null || return 0
+      slurm update nodename="$SLURMD_NODENAME" state=resume || return 1
       break
-    fi
-  done <"$REASONS"
+    done <"$REASONS"
+  fi
   rm "$REASONS"
 }
 
 # check MOMENT: drains the node and fails where `cluster-node verify` finds something.
 check() {
-  local said status=0
-  said=$(in_time cluster-node verify --at "$1") || status=$?
+  local said status=0 seconds=$SECONDS_TO_ANSWER
+  if [[ $1 == job-start ]]; then seconds=$SECONDS_OF_PROLOG; fi
+  said=$(in_time "$seconds" cluster-node verify --at "$1") || status=$?
   if ((status == 0)); then return 0; fi
   if [[ -z $said ]]; then
-    # What could not look has found nothing; but no job starts on a node that nothing has looked at.
+    # The verification itself failed, which is no fault of the node. A job starts only where it has passed.
     if [[ $1 != job-start ]]; then return 0; fi
     said="cluster-node verify ended with exit status $status and said nothing"
   fi
