@@ -177,10 +177,10 @@ class Run:
         return make_reporter(work, self.environment)
 
     def should_checkpoint(self) -> bool:
-        """Return whether to save now: the same on every rank, when it is due, and at once when a node drains.
+        """Return whether to save now: the same on every rank, when it is due, and when a node drains or joins.
 
-        Call it once after each step, on every rank. It waits for nothing: the ranks agree in the background, and the
-        answer to a drain comes with the next step.
+        Call it once after each step, on every rank. After steps of less than a second it waits for nothing: the
+        ranks agree in the background, and the answer comes with the next step.
         """
         return self._saver.should_checkpoint(last=self._last)
 

@@ -1,10 +1,13 @@
 """What the ranks of a torch.distributed job agree on."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+_LONG_SECONDS = 1.0
 
 
 class TorchRanks:
@@ -12,15 +15,21 @@ class TorchRanks:
 
     Two groups of their own on the CPU (gloo) carry what is agreed on: one for small answers, one for what
     torch.distributed.checkpoint exchanges, perhaps from a thread at the same time.
+
+    Args:
+        clock: Returns seconds that never go back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.distributed = dist.is_available() and dist.is_initialized()
         self.rank = dist.get_rank() if self.distributed else 0
         self.world_size = dist.get_world_size() if self.distributed else 1
         self._answers = dist.new_group(backend="gloo") if self.distributed else None
         self.group = dist.new_group(backend="gloo") if self.distributed else None
         self._pending: tuple[Any, torch.Tensor] | None = None
+        self._clock = clock
+        self._called = clock()
+        self._waits = True  # the first step may be long
 
     @property
     def writes(self) -> bool:
@@ -58,21 +67,29 @@ class TorchRanks:
         return bool(answer.item())
 
     def agree(self, wish: int) -> int:
-        """Return the highest wish of all ranks in their last call.
+        """Return the highest wish of all ranks: of this call where steps are long, and of the one before else.
 
-        The sum over the network runs during the step that follows, on the CPU: no rank waits for the others or for
-        its accelerator, and the answer comes one step later. All ranks read the result of the same reduction.
+        The answer comes over the network, on the CPU, while the step that follows runs: no rank waits for the others
+        or for its accelerator. After a step of more than a second, in which the node may go, the ranks wait for it.
+        Whether they do is a part of the answer before, so that all do the same.
 
         Args:
             wish: This rank's wish.
         """
         if not self.distributed:
             return wish
-        answer = 0
-        if self._pending is not None:
-            work, result = self._pending
-            work.wait()
-            answer = int(result.item())
-        asked = torch.tensor([wish])
+        now = self._clock()
+        is_long, self._called = now - self._called > _LONG_SECONDS, now
+        agreed = self._answer()
+        asked = torch.tensor([wish, int(is_long)])
         self._pending = dist.all_reduce(asked, dist.ReduceOp.MAX, group=self._answers, async_op=True), asked
-        return answer
+        return max(agreed, self._answer()) if self._waits else agreed
+
+    def _answer(self) -> int:
+        if self._pending is None:
+            return 0
+        (work, answer), self._pending = self._pending, None
+        work.wait()
+        agreed, is_long = answer.tolist()
+        self._waits = bool(is_long)
+        return int(agreed)

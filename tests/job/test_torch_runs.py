@@ -102,10 +102,35 @@ for step in run.steps(9):
     run.checkpoint({"x": torch.ones(1)})
     dist.all_reduce(torch.ones(1))
 """)
+    two_ranks(job)
+    assert job.nodes["n0"].wait(120) == 1
+
+
+def test_a_drain_in_a_long_step_is_answered_at_its_end_and_in_a_short_one_a_step_later(job: Job) -> None:
+    (job.folder / "train.py").write_text("""
+import torch.distributed as dist
+from pathlib import Path
+from cluster_job import torch_ranks
+
+dist.init_process_group("gloo")
+now = 0.0
+ranks = torch_ranks.TorchRanks(clock=lambda: now)
+answers = []
+for seconds, wish in ((9, 0), (2, 0), (2, 1), (0.1, 0), (0.1, 1), (0.1, 0), (0.1, 0), (2, 0), (2, 2)):
+    now += seconds * (1 if dist.get_rank() else 0.4)  # the slowest rank's step counts
+    answers.append(str(ranks.agree(wish * dist.get_rank())))
+print(" ".join(answers))
+""")
+    two_ranks(job)
+    for node in ("n0", "n1"):
+        assert job.nodes[node].wait(120) == 0
+        assert (job.folder / f"{node}.log").read_text() == "0 0 1 0 0 1 0 0 2\n"
+
+
+def two_ranks(job: Job) -> None:
     meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     for rank in "01":
         job.start(f"n{rank}", [sys.executable, "train.py"], RANK=rank, **meeting)
-    assert job.nodes["n0"].wait(120) == 1
 
 
 def test_replicas_go_on_when_the_lighthouse_is_started_again(job: Job) -> None:

@@ -90,12 +90,12 @@ def test_a_drained_run_goes_on_at_another_world_size_and_ends_with_the_same_para
     latest = CheckpointFolder(disturbed / "run").latest()
     assert latest is not None
     assert latest.ended
-    assert latest.step == 5, "drained in step 3, agreed on in the next"
+    assert latest.step in {4, 5}, "drained in step 3, agreed on at its end or the next one's"
     assert train(disturbed, 1, 8) == 0
     ends = [torch.load(folder / "end-1.pt") for folder in (undisturbed, disturbed)]
     for one, other in zip(*ends, strict=True):
         torch.testing.assert_close(one, other)
-    assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [5, 8]
+    assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [latest.step, 8]
 
 
 def one_step(run: Run, state: dict[str, Any], count: int = 1) -> None:
