@@ -1,5 +1,6 @@
 """What notices that a process does no step, writes its stacks, and ends it when it hangs."""
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -18,6 +19,22 @@ _WAITS_PREFIX = "waits#"
 _STALE_SECONDS = 60.0
 
 
+def group_patience(device: str = "cuda") -> float | None:
+    """Return for how many seconds torch waits for a collective, the longest of its groups. None: it is not known.
+
+    Args:
+        device: The kind of device whose groups are asked: waiting for others takes no accelerator.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available():
+        return None
+    found = []
+    for group in list(torch.distributed.distributed_c10d._world.pg_map):  # torch says it nowhere else
+        with contextlib.suppress(RuntimeError, AttributeError):  # a group without such devices
+            found.append(group._get_backend(torch.device(device)).options._timeout.total_seconds())
+    return max(found, default=None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """What is read of the node, and done to the process on it.
@@ -26,6 +43,7 @@ class Node:
         now: The time, in seconds since 1970.
         gpus: The job's GPUs.
         efa: What went over the node's adapters.
+        patience: For how long torch waits for a collective.
         stacks: The folder for stacks: a local one, since a file system that does not answer is a reason to stall.
         end: Ends the process.
         instance_id: The instance that the heartbeat is for. None: it is not known.
@@ -34,6 +52,7 @@ class Node:
     now: Callable[[], float] = time.time
     gpus: Callable[[], tuple[Gpu, ...]] = read_gpus
     efa: Callable[[], EfaCounters | None] = read_efa
+    patience: Callable[[], float | None] = group_patience
     stacks: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "cdk-training-cluster")
     end: Callable[[int], Any] = os._exit
     instance_id: Callable[[], str | None] = lambda: None
@@ -55,12 +74,13 @@ class HangWatch:
         self._readings: list[Reading] = []
         self._has_written = False
 
-    def look(self, silent: float, usual: float | None, *, rank: int, world_size: int) -> None:
+    def look(self, silent: float, usual: float | None, *, at_work: bool, rank: int, world_size: int) -> None:
         """Look whether the process gets on.
 
         Args:
             silent: For how many seconds it has done no step.
             usual: The median time of its steps. None: it has done none, and may set up as long as it likes.
+            at_work: Whether the script said since its last step that it is: then no rank of the run is ended.
             rank: Its number among all of the run.
             world_size: How many there are.
         """
@@ -74,11 +94,12 @@ class HangWatch:
             self._has_written = True
             self._write(said, rank, now)
         if (
-            judge(silent, usual, self._readings) is Progress.HANGS
+            judge(silent, usual, self._readings, self._node.patience()) is Progress.HANGS
+            and not at_work
             and self._environment.launcher is Launcher.TORCHRUN
             and self._all_wait(now, rank, world_size)
         ):
-            said += ", and on all ranks GPUs read 100 % while nothing goes over EFA"
+            said += ", and on all ranks GPUs only wait while nothing goes over EFA"
             self._write(said, rank, now)
             say(f"rank {rank} ends with status {HUNG_EXIT_CODE}, so that torchrun starts the ranks again")
             self._node.end(HUNG_EXIT_CODE)

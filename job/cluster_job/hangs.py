@@ -1,10 +1,11 @@
 """When a run hangs, and what is written then.
 
 A process that does no step for longer than five median steps, and than a floor, stalls: its stacks are written. It
-hangs when, besides, every GPU of its node reads 100 % and nothing goes over the Elastic Fabric Adapters: then it
-waits in a collective. That will not end if every rank of the run waits so: where one still evaluates or saves, the
-others wait for it. Only then it ends with `HUNG_EXIT_CODE`, on which torchrun starts the processes of all nodes
-again, as often as `cluster-run` allows. Readings that are missing never say that it hangs.
+hangs when, besides, every GPU of its node only waits and nothing goes over the Elastic Fabric Adapters, for longer
+than the process group waits for a collective: torch should have ended it by then. That does not end by itself if
+every rank of the run waits so, and none said that it is at work. Only then the process ends with `HUNG_EXIT_CODE`, on
+which torchrun starts the processes of all nodes again, as often as `cluster-run` allows. Readings that are missing
+never say that it hangs.
 """
 
 import faulthandler
@@ -17,15 +18,14 @@ from enum import Enum
 from pathlib import Path
 
 FLOOR_SECONDS = 300.0
-"""Below torch's own limit of 600 seconds for NCCL, after which it ends the process and says less."""
+"""Below torch's own limit of 600 seconds for NCCL, so that stacks are there before it ends the process."""
 
 HUNG_EXIT_CODE = 86
 """The exit status of a process that hung."""
 
 _STEPS = 5
-_BUSY_PERCENT = 99.0
 _FLAT_BYTES_PER_SECOND = 1024 * 1024
-_FEWEST_READINGS, _SHORTEST_SECONDS = 3, 30.0
+_FEWEST_READINGS = 3
 _PY_SPY_SECONDS = 60
 
 
@@ -43,12 +43,12 @@ class Reading:
 
     Attributes:
         at: When, in seconds.
-        gpu_percents: The use of each GPU that the job has, in percent. Empty: it could not be read.
+        gpus_wait: Whether all GPUs that the job has only wait.
         efa_bytes: What its Elastic Fabric Adapters received and sent so far. None: it has none.
     """
 
     at: float
-    gpu_percents: tuple[float, ...]
+    gpus_wait: bool
     efa_bytes: int | None
 
 
@@ -63,7 +63,11 @@ def longest_step(step_seconds: float, floor: float = FLOOR_SECONDS) -> float:
 
 
 def judge(
-    silent_seconds: float, step_seconds: float, readings: Sequence[Reading], floor: float = FLOOR_SECONDS
+    silent_seconds: float,
+    step_seconds: float,
+    readings: Sequence[Reading],
+    patience: float | None,
+    floor: float = FLOOR_SECONDS,
 ) -> Progress:
     """Say how a process gets on.
 
@@ -71,23 +75,30 @@ def judge(
         silent_seconds: How long it has done no step.
         step_seconds: The median time of its steps.
         readings: What was read since it stalls, the oldest first.
+        patience: For how long the process group waits for a collective. None: it is not known.
         floor: As for `longest_step`.
     """
     if silent_seconds < longest_step(step_seconds, floor):
         return Progress.STEPS
-    return Progress.HANGS if _waits_for_ever(readings) else Progress.STALLS
+    waits = _waiting(readings)
+    hangs = patience is not None and len(waits) >= _FEWEST_READINGS and waits[-1].at - waits[0].at >= patience
+    return Progress.HANGS if hangs else Progress.STALLS
 
 
-def _waits_for_ever(readings: Sequence[Reading]) -> bool:
-    if len(readings) < _FEWEST_READINGS or readings[-1].at - readings[0].at < _SHORTEST_SECONDS:
+def _waiting(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the last readings, between which the GPUs only waited and nothing moved."""
+    found: list[Reading] = []
+    for one in reversed(readings):
+        if not one.gpus_wait or one.efa_bytes is None or (found and not _is_flat(one, found[-1])):
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def _is_flat(one: Reading, later: Reading) -> bool:
+    if one.efa_bytes is None or later.efa_bytes is None:
         return False
-    if not all(one.gpu_percents and min(one.gpu_percents) >= _BUSY_PERCENT for one in readings):
-        return False
-    first, last = readings[0], readings[-1]
-    if first.efa_bytes is None or last.efa_bytes is None:
-        return False
-    moved = last.efa_bytes - first.efa_bytes
-    return 0 <= moved < _FLAT_BYTES_PER_SECOND * (last.at - first.at)
+    return 0 <= later.efa_bytes - one.efa_bytes < _FLAT_BYTES_PER_SECOND * (later.at - one.at)
 
 
 def write_stacks(file: Path, head: str) -> None:

@@ -21,10 +21,14 @@ _FIELDS = (
     "uuid",
     "name",
     "utilization.gpu",
+    "utilization.memory",
+    "power.draw",
+    "power.limit",
     "clocks_event_reasons.hw_thermal_slowdown",
     "clocks_event_reasons.sw_thermal_slowdown",
 )
 _ACTIVE = "Active"
+_BUSY_PERCENT, _UNREAD_PERCENT, _COOL_PERCENT = 99.0, 5.0, 40.0
 _SECONDS = 20.0
 
 Runner = Callable[[Sequence[str]], str | None]
@@ -39,12 +43,30 @@ class Gpu:
         name: What its driver calls it.
         percent: The share of the last moment in which a kernel ran. None: it says none, as in MIG mode.
         is_throttled: Whether its temperature slows it down.
+        memory_percent: The share of the last moment in which its memory was read or written. None: it says none.
+        power_percent: What it draws of the power that it may. None: it says none.
     """
 
     index: int
     name: str
     percent: float | None
     is_throttled: bool
+    memory_percent: float | None = None
+    power_percent: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether its kernel only waits, as NCCL's do: it is busy, reads no memory and stays cool.
+
+        https://github.com/NVIDIA/nccl/issues/968 had 100 % at about 70 W. What it does not say is no sign.
+        """
+        if self.percent is None or self.memory_percent is None or self.power_percent is None:
+            return False
+        return (
+            self.percent >= _BUSY_PERCENT
+            and self.memory_percent <= _UNREAD_PERCENT
+            and self.power_percent <= _COOL_PERCENT
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,17 +121,27 @@ def read_gpus(run: Runner = run_command, environ: Mapping[str, str] = os.environ
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) != len(_FIELDS) or not cells[0].isdecimal():
             return ()
-        index, uuid, name, percent, *reasons = cells
+        index, uuid, name, percent, memory, power, limit, *reasons = cells
+        drawn, allowed = _number(power), _number(limit)
         if not wanted or index in wanted or any(uuid.startswith(one) for one in wanted if not one.isdecimal()):
             found.append(
                 Gpu(
                     index=int(index),
                     name=name,
-                    percent=float(percent) if percent.isdecimal() else None,
+                    percent=_number(percent),
                     is_throttled=_ACTIVE in reasons,
+                    memory_percent=_number(memory),
+                    power_percent=100 * drawn / allowed if drawn is not None and allowed else None,
                 )
             )
     return tuple(found)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:  # such as [N/A]
+        return None
 
 
 def read_efa(devices: Path = INFINIBAND) -> EfaCounters | None:
@@ -145,6 +177,5 @@ def hang_reading(at: float, gpus: Sequence[Gpu], efa: EfaCounters | None) -> Rea
         gpus: The job's GPUs.
         efa: The node's adapters.
     """
-    percents = tuple(gpu.percent for gpu in gpus if gpu.percent is not None)
-    known = percents if len(percents) == len(gpus) else ()
-    return Reading(at=at, gpu_percents=known, efa_bytes=None if efa is None else efa.bytes)
+    waits = bool(gpus) and all(gpu.waits for gpu in gpus)
+    return Reading(at=at, gpus_wait=waits, efa_bytes=None if efa is None else efa.bytes)

@@ -92,6 +92,7 @@ class Reporter:
         self._local, self._recent, self._steps = LocalTimes(), Recent(), _Steps()
         self._failed: set[str] = set()
         self._alive = self._reported = self._node.now()
+        self._says_alive = False
         self._ledger = Ledger(self._alive, self._before())
         self._beaten = 0.0
         self._wants_loss = True
@@ -115,7 +116,7 @@ class Reporter:
 
     def alive(self) -> None:
         """Say that the process is at work though it does no step, such as in a long evaluation."""
-        self._alive = self._node.now()
+        self._alive, self._says_alive = self._node.now(), True
 
     def done(
         self, step: int, *, loss: SupportsFloat | None, samples: int, share: int, place: Place | None = None
@@ -139,7 +140,7 @@ class Reporter:
             self._wants_loss = False
             value = float(getattr(loss, "detach", lambda: loss)())  # torch warns of what has a gradient
         with self._lock:
-            self._alive = self._node.now()
+            self._alive, self._says_alive = self._node.now(), False
             self._ledger.step_done(self._alive, step, seconds)
             self._place = place or self._place
             self._steps.last = step
@@ -191,7 +192,13 @@ class Reporter:
 
     def _look_for_hang(self, now: float) -> None:
         place = self._place
-        self._hangs.look(now - self._alive, self._usual, rank=place.rank, world_size=place.world_size)
+        self._hangs.look(
+            now - self._alive,
+            self._usual,
+            at_work=self._says_alive,
+            rank=place.rank,
+            world_size=place.world_size,
+        )
 
     def _read_gpus(self, now: float) -> None:
         self._gpus = self._node.gpus()

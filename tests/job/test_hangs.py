@@ -3,18 +3,18 @@ from pathlib import Path
 import pytest
 
 from cluster_job.hangs import FLOOR_SECONDS, Progress, Reading, judge, write_stacks
-from cluster_job.readings import EfaCounters, hang_reading, read_efa, read_gpus
+from cluster_job.readings import EfaCounters, Gpu, hang_reading, read_efa, read_gpus
 
-_BUSY = (100.0,) * 8
+_PATIENCE = 600.0  # torch's own for NCCL
 
 
 def _readings(
-    percents: tuple[float, ...] = _BUSY, *, bytes_a_second: float | None = 0.0, count: int = 3
+    *, bytes_a_second: float | None = 0.0, count: int = 41, busy: frozenset[int] = frozenset()
 ) -> list[Reading]:
     return [
         Reading(
             at=15.0 * number,
-            gpu_percents=percents,
+            gpus_wait=number not in busy,
             efa_bytes=None if bytes_a_second is None else int(15 * number * bytes_a_second),
         )
         for number in range(count)
@@ -22,25 +22,29 @@ def _readings(
 
 
 @pytest.mark.parametrize(
-    ("silent", "usual", "readings", "expected"),
+    ("silent", "usual", "readings", "patience", "expected"),
     [
-        (299.0, 1.0, _readings(), Progress.STEPS),
-        (FLOOR_SECONDS, 1.0, _readings(), Progress.HANGS),
-        (499.0, 100.0, _readings(), Progress.STEPS),
-        (500.0, 100.0, _readings(), Progress.HANGS),
+        (FLOOR_SECONDS - 1, 1.0, _readings(), _PATIENCE, Progress.STEPS),
+        (FLOOR_SECONDS, 1.0, _readings(), _PATIENCE, Progress.HANGS),
+        (499.0, 100.0, _readings(), _PATIENCE, Progress.STEPS),
+        (500.0, 100.0, _readings(), _PATIENCE, Progress.HANGS),
         # What does not say that it hangs: another explanation, or none at all.
-        (900.0, 1.0, _readings(count=2), Progress.STALLS),
-        (900.0, 1.0, _readings((100.0,) * 7 + (0.0,)), Progress.STALLS),
-        (900.0, 1.0, _readings(()), Progress.STALLS),
-        (900.0, 1.0, _readings(bytes_a_second=2e6), Progress.STALLS),
-        (900.0, 1.0, _readings(bytes_a_second=None), Progress.STALLS),
-        (900.0, 1.0, _readings(bytes_a_second=-1.0), Progress.STALLS),
+        (900.0, 1.0, _readings(count=40), _PATIENCE, Progress.STALLS),
+        (900.0, 1.0, _readings(), 7200.0, Progress.STALLS),
+        (900.0, 1.0, _readings(), None, Progress.STALLS),
+        (900.0, 1.0, _readings(count=2), 1.0, Progress.STALLS),
+        (900.0, 1.0, [], _PATIENCE, Progress.STALLS),
+        (900.0, 1.0, _readings(busy=frozenset({20})), _PATIENCE, Progress.STALLS),
+        (900.0, 1.0, _readings(busy=frozenset({20}), count=62), _PATIENCE, Progress.HANGS),
+        (900.0, 1.0, _readings(bytes_a_second=2e6), _PATIENCE, Progress.STALLS),
+        (900.0, 1.0, _readings(bytes_a_second=None), _PATIENCE, Progress.STALLS),
+        (900.0, 1.0, _readings(bytes_a_second=-1.0), _PATIENCE, Progress.STALLS),
     ],
 )
-def test_a_process_hangs_when_its_gpus_wait_and_nothing_moves(
-    silent: float, usual: float, readings: list[Reading], expected: Progress
+def test_a_process_hangs_when_its_gpus_wait_longer_than_torch_does_and_nothing_moves(
+    silent: float, usual: float, readings: list[Reading], patience: float | None, expected: Progress
 ) -> None:
-    assert judge(silent, usual, readings) is expected
+    assert judge(silent, usual, readings, patience) is expected
 
 
 def test_stacks_of_all_threads_are_written(tmp_path: Path) -> None:
@@ -52,9 +56,9 @@ def test_stacks_of_all_threads_are_written(tmp_path: Path) -> None:
 
 
 _SMI = (
-    "0, GPU-aa, NVIDIA H100 80GB HBM3, 100, Not Active, Not Active\n"
-    "1, GPU-bb, NVIDIA H100 80GB HBM3, 99, Not Active, Active\n"
-    "2, GPU-cc, NVIDIA H100 80GB HBM3, [N/A], Active, Not Active\n"
+    "0, GPU-aa, NVIDIA H100 80GB HBM3, 100, 0, 131.27, 700.00, Not Active, Not Active\n"
+    "1, GPU-bb, NVIDIA H100 80GB HBM3, 99, 31, 512.00, 700.00, Not Active, Active\n"
+    "2, GPU-cc, NVIDIA H100 80GB HBM3, [N/A], [N/A], [N/A], [N/A], Active, Not Active\n"
 )
 
 
@@ -67,14 +71,34 @@ def test_the_gpus_of_the_job_are_read(visible: str, indices: list[int]) -> None:
     assert [gpu.index for gpu in gpus] == indices
     assert [gpu.is_throttled for gpu in gpus] == [index > 0 for index in indices]
     assert [gpu.percent for gpu in gpus] == [[100.0, 99.0, None][index] for index in indices]
+    assert [gpu.waits for gpu in gpus] == [index == 0 for index in indices]
 
 
-@pytest.mark.parametrize("said", [None, "", "NVIDIA-SMI has failed\n", "x, GPU-aa, H100, 1, a, b\n"])
+@pytest.mark.parametrize(
+    ("percent", "memory", "power", "waits"),
+    [
+        (99.0, 5.0, 40.0, True),
+        (98.0, 0.0, 20.0, False),
+        (100.0, 6.0, 20.0, False),
+        (100.0, 0.0, 41.0, False),
+        (None, 0.0, 20.0, False),
+        (100.0, None, 20.0, False),
+        (100.0, 0.0, None, False),
+    ],
+)
+def test_a_gpu_waits_that_is_busy_reads_no_memory_and_stays_cool(
+    percent: float | None, memory: float | None, power: float | None, waits: bool
+) -> None:
+    gpu = Gpu(index=0, name="", percent=percent, is_throttled=False, memory_percent=memory, power_percent=power)
+    assert gpu.waits is waits
+
+
+@pytest.mark.parametrize("said", [None, "", "NVIDIA-SMI has failed\n", "x, GPU-aa, H100, 1, 1, 1, 1, a, b\n"])
 def test_gpus_that_cannot_be_read_say_nothing(said: str | None) -> None:
     gpus = read_gpus(lambda _: said, {})
 
     assert gpus == ()
-    assert hang_reading(0.0, gpus, None) == Reading(at=0.0, gpu_percents=(), efa_bytes=None)
+    assert hang_reading(0.0, gpus, None) == Reading(at=0.0, gpus_wait=False, efa_bytes=None)
 
 
 def test_the_counters_of_all_adapters_are_added(tmp_path: Path) -> None:

@@ -74,8 +74,17 @@ class _Scene:
         node = Node(
             now=lambda: self.now,
             gpus=lambda: tuple(
-                Gpu(index=n, name="NVIDIA H100 80GB HBM3", percent=self.percent, is_throttled=False) for n in range(8)
+                Gpu(
+                    index=n,
+                    name="NVIDIA H100 80GB HBM3",
+                    percent=self.percent,
+                    is_throttled=False,
+                    memory_percent=0.0,
+                    power_percent=20.0,
+                )
+                for n in range(8)
             ),
+            patience=lambda: 600.0,
             efa=lambda: EfaCounters(bytes=self.efa_bytes, sent_bytes=self.efa_bytes, retransmitted_bytes=0),
             stacks=folder,
             end=self.exits.append,
@@ -225,26 +234,28 @@ def test_gpus_that_are_used_too_little_while_steps_go_on_are_a_finding_with_its_
 
 
 @pytest.mark.parametrize(
-    ("percents", "exits"),
+    ("ranks", "exits"),
     [
-        ((100.0, 100.0), [HUNG_EXIT_CODE]),
-        # In a barrier: rank 0 saves, and the other waits for it.
-        ((0.0, 100.0), []),
-        ((0.0, 0.0), []),
+        (("waits", "waits"), [HUNG_EXIT_CODE]),
+        (("saves", "waits"), []),
+        (("said that it evaluates", "waits"), []),
+        (("saves", "saves"), []),
     ],
 )
 @pytest.mark.parametrize("has_disk", [True, False])
 def test_processes_that_do_no_step_write_their_stacks_and_end_when_all_hang(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], percents: tuple[float, float], exits: list[int], has_disk: bool
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], ranks: tuple[str, str], exits: list[int], has_disk: bool
 ) -> None:
     records, stacks = Records(run=_Items(), reports=_Items()), tmp_path / "stacks"
     if not has_disk:
         stacks.touch()
     pair = replace(_ENVIRONMENT, world_size=2)
     scenes = [_Scene(stacks, replace(pair, rank=rank), records) for rank in range(2)]
-    for scene, percent in zip(scenes, percents, strict=True):
+    for scene, does in zip(scenes, ranks, strict=True):
         scene.train(range(60))
-        scene.percent = percent
+        scene.percent = 0.0 if does == "saves" else 100.0
+        if does == "said that it evaluates":
+            scene.reporter.alive()
         scene.wait(285.0)
     assert not list(tmp_path.rglob("*.txt"))
     for _ in range(60):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import torch
+import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
 
 from cluster_job import Run
 from cluster_job.checkpoints import MARKER, CheckpointFolder
 from cluster_job.exits import Exit
+from cluster_job.hang_watch import group_patience
 
 pytestmark = pytest.mark.torch
 
@@ -168,3 +171,15 @@ def test_impossible_replicas_are_refused(
 def test_a_bucket_is_no_directory() -> None:
     with pytest.raises(ValueError, match="mount the bucket with Mountpoint for Amazon S3"):
         Run(global_batch=1, checkpoints="s3://bucket/prefix").restore({})
+
+
+def test_torchs_own_patience_is_that_of_its_longest_group_with_the_accelerator() -> None:
+    assert group_patience("cpu") is None
+    alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    dist.init_process_group("cpu:gloo", timeout=timedelta(seconds=100), **alone)
+    try:
+        dist.new_group(timeout=timedelta(hours=2))
+        assert group_patience("cpu") == 7200
+        assert group_patience("cuda") is None
+    finally:
+        dist.destroy_process_group()
