@@ -2,6 +2,7 @@
 
 import shlex
 
+from cluster_common.owners.groups import OwnedGroup
 from cluster_contract.faults import FaultAction
 from cluster_contract.tags import KEEP_TAG
 from cluster_health.outcomes import GroupView
@@ -26,6 +27,8 @@ def by_hand(view: GroupView, instance_id: str, action: FaultAction, region: str)
     if view.traits.reboots:
         verb = f"autoscaling terminate-instance-in-auto-scaling-group --region {region} --instance-id {instance_id}"
         command = f"aws {verb} --no-should-decrement-desired-capacity"
+        if view.wanted is not None and not view.is_place_kept(instance_id):
+            command += f"\n{_give_place(view.group, region)}"
     else:
         command = f"aws ec2 terminate-instances --region {region} --instance-ids {instance_id}"
     return f"To replace it, when its job has saved a checkpoint:\n{command}"
@@ -64,6 +67,11 @@ def verify_again(instance_id: str, region: str) -> str:
     document = "--document-name AWS-RunShellScript --parameters 'commands=[\"cluster-node verify\"]'"
     command = f"aws ssm send-command --region {region} --instance-ids {instance_id} {document}"
     return f"When that is mended, verify it again:\n{command}"
+
+
+def _give_place(group: OwnedGroup, region: str) -> str:
+    size = f"--auto-scaling-group-name {shlex.quote(group.name)} --desired-capacity {group.desired + 1}"
+    return f"aws autoscaling set-desired-capacity --region {region} {size}"
 
 
 def _standby(verb: str, view: GroupView, instance_id: str, region: str) -> str:

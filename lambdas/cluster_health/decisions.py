@@ -13,7 +13,6 @@ from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
     STEPS,
-    WOULD_SHRINK,
     Context,
     Finding,
     GroupView,
@@ -179,9 +178,9 @@ def _obstacles(
         return
     if under_repair:
         yield Outcome.TURN, f"{under_repair} of its node group is under repair"
+    yield from _operators_choice(broken, owned, view)
     if view.lacks and (broken.need.action is FaultAction.REPLACE or not view.traits.reboots):
         yield Outcome.TURN, view.lacks
-    yield from _operators_choice(broken, owned, view)
     spent = view.record.repairs_since(context.now - policy.window)
     if spent >= policy.max_repairs:
         hours = policy.window.total_seconds() / 3600
@@ -192,14 +191,13 @@ def _obstacles(
 
 
 def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator[tuple[Outcome, str]]:
-    kept, wanted, instance_id = view.kept[broken.instance_id], view.wanted, broken.instance_id
+    kept, instance_id = view.kept[broken.instance_id], broken.instance_id
     if kept and (owned.in_standby or broken.need.is_silent or not view.traits.reboots):
         yield Outcome.KEPT, f"it {kept}"
     if owned.in_standby and view.record.held(instance_id) is None:
         yield Outcome.KEPT, "it was put into Standby by another than this function"
-    keeps_place = wanted is not None and instance_id in wanted.standby
-    if owned.in_standby and broken.need.action is FaultAction.REPLACE and not keeps_place:
-        yield Outcome.KEPT, WOULD_SHRINK
+    if broken.need.action is FaultAction.REPLACE and not view.is_place_kept(instance_id):
+        yield Outcome.KEPT, view.lost_place
 
 
 def _is_soon(notice: Notice, context: Context) -> bool:

@@ -173,6 +173,25 @@ class GroupView:
             f"its node group has {there} of {goal} nodes, and EC2 may have none for its place" if there < goal else ""
         )
 
+    def is_place_kept(self, instance_id: str) -> bool:
+        """Say whether another node takes the place of one that is terminated.
+
+        Of one in Standby the power function gives the place back, unless the size of the group is not its own.
+
+        Args:
+            instance_id: The node.
+        """
+        group, wanted = self.group, self.wanted
+        owned = group.nodes.get(instance_id) if group is not None else None
+        return wanted is not None and owned is not None and (not owned.in_standby or instance_id in wanted.standby)
+
+    @property
+    def lost_place(self) -> str:
+        """Why no other node would take the place of one in Standby: a clause."""
+        name, desired = (self.group.name, self.group.desired) if self.group is not None else (self.name, "unknown")
+        set_by = f"the desired capacity of {name} ({desired}) was set outside the power function"
+        return f"{set_by}, so that no other node would take its place"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
@@ -201,9 +220,6 @@ IN_SERVICE = "InService"
 
 GOING = ("Terminat", "Detach", "Warmed")
 """How the lifecycle states of nodes begin that are about to go."""
-
-WOULD_SHRINK = "its node group has a size that an operator set, and would get smaller without it"
-"""Why a node in Standby is not replaced whose place the power function does not give back."""
 
 STEPS = {
     Step.CORDON: Outcome.CORDON,

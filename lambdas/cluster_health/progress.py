@@ -13,7 +13,6 @@ from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
     STEPS,
-    WOULD_SHRINK,
     Context,
     Finding,
     GroupView,
@@ -181,22 +180,19 @@ class Progress:
         if kept:
             return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
         if step is Step.REPLACE and (why := self._why_not_replaced()):
+            if self._view.surplus > 0:
+                return self._let_go()
             if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
                 return self._wait(Outcome.WAIT, f"is terminated later: {why}")
-            return self._end(End.HELD, f"is not replaced: {why}")
+            finding = self._end(End.HELD, f"is not replaced: {why}")
+            undo = by_hand(self._view, self._repair.instance_id, FaultAction.REPLACE, self._context.region)
+            return replace(finding, undo=f"{undo}\n{finding.undo}")
         return self._ask(step, text)
 
     def _why_not_replaced(self) -> str:
         """Return why the group would lose the node's place, or lacks nodes already. Empty: it may be replaced."""
-        return self._view.lacks or ("" if self._gives_place_back() else WOULD_SHRINK)
-
-    def _gives_place_back(self) -> bool:
-        """Whether the group keeps its size when the node is terminated."""
-        group, wanted = self._view.group, self._view.wanted
-        owned = group.nodes.get(self._repair.instance_id) if group is not None else None
-        if group is None or wanted is None or owned is None:
-            return False
-        return not owned.in_standby or self._repair.instance_id in wanted.standby
+        view = self._view
+        return view.lacks if view.is_place_kept(self._repair.instance_id) else view.lost_place
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""

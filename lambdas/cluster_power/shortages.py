@@ -67,7 +67,7 @@ def _explain_desired(group: Group, now: datetime) -> Desired | None:
     terminated, fewer = record.terminated, given.sizes[0] - desired
     if fewer > 0 and terminated and terminated.at >= given.at and now - terminated.at <= _SHOWS_WITHIN:
         goal = record.size if given.goal is None else given.goal
-        return Desired(sizes=(desired,), at=now, goal=goal - fewer)
+        return replace(given, sizes=(desired,), at=now, goal=goal - fewer)
     return None
 
 

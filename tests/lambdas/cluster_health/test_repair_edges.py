@@ -139,3 +139,33 @@ def test_a_repair_that_may_not_go_on_says_how_to_end_a_node_of_a_stopped_group(
     found = scene.both(2)[node]
     assert (found["outcome"], scene.subjects()[-1]) == ("report", f"base-pod: {node} of workers is broken")
     assert "terminate-instance-in-auto-scaling-group" in found["undo"]
+
+
+def test_a_node_in_standby_keeps_its_place_beside_one_that_a_command_terminates(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node, other = ids(group)[:2]
+    scene.fault(node, REPLACE)
+    scene.both()
+    scene.order("terminate", node_groups=["workers"], instance_ids=[other], by="ana", reason="idle")
+    scene.both(2)
+    scene.drained(node)
+    scene.both(3)
+    assert (shown(group), group.alive) == ((7, 7, 0), 7)
+
+
+def test_in_a_group_whose_size_an_operator_has_set_no_other_node_takes_a_place(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node, REPLACE)
+    scene.auto_scaling.set_desired_capacity(AutoScalingGroupName=group.name, DesiredCapacity=5)
+    scene.both(2)
+    scene.drained(node)
+    found = scene.both(15)[node]
+    assert (shown(group), found["outcome"]) == ((5, 5, 1), "kept")
+    assert f"the desired capacity of {group.name} (5) was set outside the power function" in found["reason"]
+    assert found["undo"].endswith(f"--auto-scaling-group-name {group.name} --desired-capacity 6")
+    scene.auto_scaling.set_desired_capacity(AutoScalingGroupName=group.name, DesiredCapacity=8)
+    scene.both(5)
+    assert shown(group) == (8, 8, 0)
