@@ -19,9 +19,13 @@ _CHANGED = "GPU recovery action changed from 0x0 (None) to"
         ("74", "NVLink: error detected on link 2(0x40000000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)", _O, _O),
         ("74", "NVLink: error detected on link 2(0x40000000, 0x0, 0x1, 0x0, 0x0, 0x0, 0x0)", _B, _P),
         ("145", "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)", _O, _O),
-        ("149", "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6 0x00000000)", _B, _B),
-        ("154", f"{_CHANGED} 0x2 (Node Reboot Required)", _B, _B),
-        ("154", f"{_CHANGED} 0x4 (Drain and Reset)", _B, _B),
+        ("149", "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6 0x00000000)", _B, _P),
+        ("149", "NETIR_LINK_EVT Non-Fatal XC0 i0 Link 00 (0x026001c6 0x00000000)", _O, _O),
+        ("154", f"{_CHANGED} 0x2 (Node Reboot Required)", _B, _P),
+        ("154", f"{_CHANGED} 0x1 (GPU Reset Required)", _B, _P),
+        # Jobs that use several GPUs have to end, and no GPU is reset.
+        ("154", f"{_CHANGED} 0x3 (Drain P2P)", _O, _O),
+        ("154", f"{_CHANGED} 0x4 (Drain and Reset)", _B, _P),
         ("154", "GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)", _O, _O),
         ("9999", "", _O, _O),
     ],
@@ -32,11 +36,17 @@ def test_the_action_of_an_xid(code: str, text: str, action: FaultAction, repeate
 
 
 @pytest.mark.parametrize(
-    ("text", "action"),
-    [("Fatal, Link 32 LTSSM Fault Up", _B), ("Non-fatal, Link 32 TLC buffer", _O), ("Data {0x1c0, 0x5c8a}", _O)],
+    ("text", "action", "repeated"),
+    [
+        ("Fatal, Link 32 LTSSM Fault Up", _B, _P),
+        ("Non-fatal, Link 32 TLC buffer", _O, _O),
+        ("Non-Fatal, Link 32 TLC buffer", _O, _O),
+        ("Data {0x1c0, 0x5c8a}", _O, _O),
+    ],
 )
-def test_the_action_of_an_nvswitch_s_error(text: str, action: FaultAction) -> None:
-    assert fault_of(FaultKind.SXID, "20034").action_for(text) is action
+def test_the_action_of_an_nvswitch_s_error(text: str, action: FaultAction, repeated: FaultAction) -> None:
+    fault = fault_of(FaultKind.SXID, "20034")
+    assert (fault.action_for(text), fault.action_for(text, repeated=True)) == (action, repeated)
 
 
 def test_each_row_has_its_document_and_only_what_drains_is_replaced_the_second_time() -> None:
@@ -46,7 +56,7 @@ def test_each_row_has_its_document_and_only_what_drains_is_replaced_the_second_t
         )
         assert not fault.meaning.endswith(".")
         assert fault.repeat in {None, _P}
-        assert fault.repeat is None or fault.action is _B
+        assert fault.repeat is None or _B in (fault.action, *(rule.action for rule in fault.rules))
 
 
 def test_what_amazon_ecs_replaces_is_at_least_rebooted() -> None:
