@@ -1,6 +1,7 @@
 """Lengths of time as CDK takes them, and as the functions' settings hold them."""
 
 from datetime import timedelta
+from functools import cache
 from typing import cast
 
 from aws_cdk import Duration
@@ -20,8 +21,9 @@ def to_time(duration: Duration) -> timedelta:
     return cast(timedelta, duration.to_seconds()) if known is None else timedelta(milliseconds=known)
 
 
+@cache
 def to_duration(time: timedelta) -> Duration:
-    """Return a length of time as CDK takes it.
+    """Return a length of time as CDK takes it, asking Node.js once.
 
     Args:
         time: The length of time.
