@@ -55,6 +55,17 @@ class TorchRanks:
             dist.broadcast_object_list(values, src=0, group=self._answers)
         return values[0]
 
+    def gather(self, value: Any) -> list[Any]:  # noqa: ANN401 - whatever each rank has
+        """Return the values of all ranks, by rank.
+
+        Args:
+            value: This rank's value.
+        """
+        values = [value] * self.world_size
+        if self.distributed:
+            dist.all_gather_object(values, value, group=self._answers)
+        return values
+
     def all(self, value: bool) -> bool:
         """Return whether a value is true on every rank.
 

@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -28,7 +29,10 @@ from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 from torch.utils._pytree import tree_leaves
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.rank_values import PREFIX, RankValues, apart, hide, key_of, put_back
 from cluster_job.torch_ranks import TorchRanks
+
+_POLL_SECONDS = 0.005
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps it
 
@@ -92,7 +96,17 @@ class TorchStorage:
             checkpoint: Where it lies.
         """
         plain = state_dicts(state)
+        saved, own = self._rank_values(checkpoint)
+        hidden = hide(plain, saved)
         dcp.load(plain, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group)
+        put_back(plain, saved.values if own else {}, hidden)
+        if hidden and not own and self._ranks.rank == 0:
+            names = ", ".join(sorted({str(path[0]) for path in hidden}))
+            print(  # noqa: T201 - the job's log
+                f"{checkpoint.path} was written by another number of ranks: what differs by rank in {names} stays as "
+                "the script has set it. Derive it from the rank and the step.",
+                file=sys.stderr,
+            )
         for name, value in state.items():
             if isinstance(value, torch.nn.Module):
                 set_model_state_dict(value, plain[name])
@@ -102,6 +116,17 @@ class TorchStorage:
                 value.load_state_dict(plain[name])
             else:
                 state[name] = plain[name]
+
+    def _rank_values(self, checkpoint: Checkpoint) -> tuple[RankValues, bool]:
+        """Return what differed by rank in a checkpoint, and whether the values are this rank's."""
+        reader = dcp.FileSystemReader(checkpoint.path)
+        keys = sorted(key for key in reader.read_metadata().state_dict_metadata if key.startswith(PREFIX))
+        if not keys:
+            return RankValues(paths=(), values={}), True
+        own = key_of(self._ranks.rank, self._ranks.world_size)
+        found = {own if own in keys else keys[0]: b""}
+        dcp.load(found, storage_reader=reader, process_group=self._ranks.group)
+        return RankValues.from_bytes(*found.values()), own in keys
 
     def save(
         self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
@@ -118,7 +143,10 @@ class TorchStorage:
             done: Called when it is durable.
         """
         self.wait()  # the memory that is written from is used again
-        plain = state_dicts(state)
+        parts = (torch.nn.Module, torch.optim.Optimizer)
+        plain = apart(
+            state_dicts(state), [name for name, value in state.items() if not isinstance(value, parts)], self._ranks
+        )
         writer = CommittingWriter(self._folder, checkpoint)
         if wait:
             dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
@@ -128,10 +156,10 @@ class TorchStorage:
         if first:
             self._stager = self._make_stager(plain)
         kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
-        with contextlib.ExitStack() as stack:
-            if first:
-                _end_writer_on_errors()
-                stack.enter_context(_script_hidden())
+        if first:
+            _end_writer_on_errors()
+        with _script_hidden() if first else contextlib.nullcontext():
+            others = set(multiprocessing.active_children())
             self._writing = dcp.async_save(
                 plain,
                 storage_writer=writer,
@@ -139,10 +167,12 @@ class TorchStorage:
                 async_checkpointer_type=kind,
                 async_stager=self._stager,
             )
-            unhide = stack.pop_all().close
+            while first and self._shared and not self._writing.done():
+                if set(multiprocessing.active_children()) - others:
+                    break
+                time.sleep(_POLL_SECONDS)
 
         def finished(future: "Future[Any]") -> None:
-            unhide()
             error = future.exception()
             if error is None:
                 done()
@@ -230,9 +260,10 @@ def _end_writer_on_errors() -> None:
 
 @contextlib.contextmanager
 def _script_hidden() -> Iterator[None]:
-    """Let the process that writes not run the job's script again.
+    """Let the process that writes not run the job's script again, until it has started.
 
-    Python's spawn imports the main module in the new process, which trains if the script has no
+    What the new process imports is said when it starts, so that processes which the script itself spawns later find
+    the script. Python's spawn imports the main module in the new process, which trains if the script has no
     `if __name__ == "__main__":`. https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods
     """
     main = sys.modules["__main__"]

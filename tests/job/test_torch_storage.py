@@ -101,6 +101,85 @@ def test_a_drained_run_goes_on_at_another_world_size_and_ends_with_the_same_para
     assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [latest.step, 8]
 
 
+RANK_SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+import torch.distributed as dist
+from cluster_job import Run
+
+dist.init_process_group("gloo")
+folder, rank = Path(sys.argv[1]), dist.get_rank()
+torch.manual_seed(int(sys.argv[2]) + rank)
+loader = {"cursor": int(sys.argv[2]) + rank, "epoch": 3}
+state = {"loader": loader, "rng": torch.get_rng_state(), "shared": torch.arange(3)}
+run = Run(global_batch=2, name="run", checkpoints=str(folder))
+restored = run.restore(state)
+torch.set_rng_state(state["rng"])
+found = [loader["cursor"], loader["epoch"], torch.rand(1).item()]
+torch.save(found, folder / f"found-{restored}-{rank}-of-{dist.get_world_size()}.pt")
+for step in run.steps(run._saver.next_step + 1):
+    run.checkpoint(state)
+"""
+
+
+def test_values_that_differ_by_rank_come_back_to_their_rank_and_never_to_two(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(RANK_SCRIPT)
+    said = []
+    for ranks, seed in ((2, 100), (2, 200), (1, 300)):
+        torchrun = [str(Path(sys.executable).with_name("torchrun")), "--standalone", f"--nproc-per-node={ranks}"]
+        done = subprocess.run(
+            [*torchrun, str(script), str(tmp_path), str(seed)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        said.append("another number of ranks: what differs by rank in loader, rng stays" in done.stderr)
+
+    def found(restored: bool, rank: int, of: int) -> Any:
+        return torch.load(tmp_path / f"found-{restored}-{rank}-of-{of}.pt")
+
+    for rank in range(2):
+        assert found(True, rank, 2) == found(False, rank, 2)
+        assert found(True, rank, 2)[:2] == [100 + rank, 3]
+    assert found(True, 0, 2)[2] != found(True, 1, 2)[2]
+    torch.manual_seed(300)
+    assert found(True, 0, 1) == [300, 3, torch.rand(1).item()]
+    assert said == [False, False, True]
+
+
+SPAWNING_SCRIPT = """
+import multiprocessing, sys
+import torch
+import torch.distributed as dist
+from cluster_job import Run
+
+def double(number):
+    return 2 * number
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    run = Run(global_batch=1, name="run", checkpoints=sys.argv[1])
+    for step in run.steps(2):
+        if step == 1:
+            break
+        run.checkpoint({"x": torch.ones(1)})
+        with multiprocessing.get_context("spawn").Pool(1) as pool:  # as a loader with workers does
+            print(pool.map_async(double, [21]).get(timeout=120))
+"""
+
+
+def test_a_script_spawns_workers_while_its_first_checkpoint_is_written(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SPAWNING_SCRIPT)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("torchrun")), "--standalone", str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "[42]\n"), done.stderr
+
+
 def one_step(run: Run, state: dict[str, Any], count: int = 1) -> None:
     for _ in run.steps(count):
         if run.should_checkpoint():
