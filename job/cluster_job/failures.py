@@ -22,6 +22,7 @@ class Membership:
         joined: When it joined.
         failed: When its own processes failed. None: they did not.
         ended: When it ended them for another reason: others failed or came, or the node is drained. None: it did not.
+        by_script: Whether they failed with an exit status of their own, as after an exception, and by no signal.
     """
 
     world: str
@@ -29,6 +30,7 @@ class Membership:
     joined: float
     failed: float | None = None
     ended: float | None = None
+    by_script: bool = False
 
     def to_json(self) -> bytes:
         """Return it as the table holds it."""
@@ -104,8 +106,10 @@ def is_broken(members: Sequence[Membership]) -> bool:
 def first_to_fail(members: Sequence[Membership]) -> str | None:
     """Return the node that broke a world; None: it cannot be told, as of a node that was alone.
 
-    That is the one that was lost without a word, or the one whose processes failed clearly before all others. A node
-    asks about itself, after it has written its own end: it takes no other's silence for its own.
+    That is the one that was lost without a word, or the one whose processes were ended by a signal clearly before all
+    others failed. Processes that end by themselves fail where the script does, often on rank 0 only, which stays on
+    one node: that says nothing about the node, and a GPU that is broken drains it. A node asks about itself, after
+    it has written its own end: it takes no other's silence for its own.
 
     Args:
         members: The members of a world that is broken.
@@ -115,9 +119,10 @@ def first_to_fail(members: Sequence[Membership]) -> str | None:
     lost = [one.node for one in members if one.failed is None and one.ended is None]
     if lost:
         return lost[0] if len(lost) == 1 else None
-    times = sorted((one.failed, one.node) for one in members if one.failed is not None)
+    times = sorted((one.failed, one.node, one.by_script) for one in members if one.failed is not None)
     clear = len(times) == 1 or times[1][0] - times[0][0] > _SAME_SECONDS
-    return times[0][1] if clear else None
+    _, node, by_script = times[0]
+    return node if clear and not by_script else None
 
 
 def _recent(history: Sequence[Membership], since: float) -> Iterable[Sequence[Membership]]:

@@ -20,10 +20,10 @@ POLICY_VARIABLES = {
     "window_seconds": ("TRAINING_CLUSTER_RESTART_WINDOW", float),
     "first_failures": ("TRAINING_CLUSTER_FIRST_FAILURES", int),
 }
+"""How `cluster-run` tells the rendezvous, which runs inside of torchrun, its restart policy."""
+
 FIXED_SIZE = "TRAINING_CLUSTER_FIXED_SIZE"
 """The variable by which it says that the run needs all of its nodes, and that no others will come."""
-
-"""How `cluster-run` tells the rendezvous, which runs inside of torchrun, its restart policy."""
 
 
 class Left(Exception):  # noqa: N818 - it ends a node's part, as SystemExit ends a program
@@ -65,6 +65,7 @@ class Members:
         policy: How often the run may fail.
         fixed_size: Whether the run needs this node, and no other will come. Default: - the others go on without it.
         drained: Returns what drains the node.
+        by_script: Returns whether the node's processes failed last with an exit status of their own.
         now: Returns the time, in seconds since 1970.
     """
 
@@ -76,6 +77,7 @@ class Members:
         policy: RestartPolicy,
         fixed_size: bool = False,
         drained: Callable[[], DrainRequest | None] = drain_request,
+        by_script: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._table = table
@@ -83,6 +85,7 @@ class Members:
         self._policy = policy
         self._fixed_size = fixed_size
         self._drained = drained
+        self._by_script = by_script
         self._now = now
         self._attempt = ""
         self._own: Membership | None = None
@@ -204,7 +207,8 @@ class Members:
 
     def _end(self, *, failed: float | None = None, ended: float | None = None) -> None:
         if self._own is not None:
-            self._own = replace(self._own, failed=failed, ended=ended)
+            by_script = failed is not None and self._by_script()
+            self._own = replace(self._own, failed=failed, ended=ended, by_script=by_script)
             self._write()
 
     def _write(self) -> None:

@@ -144,6 +144,26 @@ class TableStore(Store):  # type: ignore[misc]
         return self._timeout
 
 
+class ExitStatus(logging.Handler):
+    """Remembers how a process of this node failed last: torch's agent logs it, and tells its rendezvous nothing."""
+
+    LOGGER = "torch.distributed.elastic.multiprocessing.api"
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.ERROR)
+        self._status = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See base class."""
+        if str(record.msg).startswith("failed (exitcode:") and isinstance(record.args, tuple):
+            status = record.args[0]
+            self._status = status if isinstance(status, int) else 0
+
+    def is_of_script(self) -> bool:
+        """Return whether it ended by itself; a negative status is a signal's number."""
+        return self._status > 0
+
+
 class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     """torch's dynamic rendezvous, and the run's own rules about who joins again.
 
@@ -236,7 +256,15 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     run, _, attempt = params.run_id.rpartition("@")
     table = open_table(params.endpoint, run or attempt, region=None if cluster is None else cluster.region)
     fixed_size = bool(os.environ.get(FIXED_SIZE))
-    members = Members(table, node=environment.node, policy=policy_of(os.environ), fixed_size=fixed_size)
+    status = ExitStatus()
+    logging.getLogger(ExitStatus.LOGGER).addHandler(status)
+    members = Members(
+        table,
+        node=environment.node,
+        policy=policy_of(os.environ),
+        fixed_size=fixed_size,
+        by_script=status.is_of_script,
+    )
     try:
         attempt = _ask(lambda: members.open(attempt if run else ""))
     except Left as left:

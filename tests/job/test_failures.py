@@ -7,8 +7,15 @@ from cluster_job.failures import Decision, Membership, RestartPolicy, decide, fi
 HOUR = 3600.0
 
 
-def member(node: str, *, failed: float | None = None, ended: float | None = None, world: str = "w") -> Membership:
-    return Membership(world=world, node=node, joined=0.0, failed=failed, ended=ended)
+def member(
+    node: str,
+    *,
+    failed: float | None = None,
+    ended: float | None = None,
+    world: str = "w",
+    by_script: bool = False,
+) -> Membership:
+    return Membership(world=world, node=node, joined=0.0, failed=failed, ended=ended, by_script=by_script)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +26,10 @@ def member(node: str, *, failed: float | None = None, ended: float | None = None
         ([member("a", failed=10.0), member("b", ended=11.0)], True, "a"),
         # Within what agents can see, all failed together: no node is blamed.
         ([member("a", failed=10.0), member("b", failed=10.1)], True, None),
+        # Rank 0's own code fails, as its logger does: that says nothing about its node.
+        ([member("a", failed=10.0, by_script=True), member("b", failed=12.0, by_script=True)], True, None),
+        ([member("a", failed=10.0), member("b", failed=12.0, by_script=True)], True, "a"),
+        ([member("a", failed=10.0, by_script=True), member("b", failed=12.0), member("c")], True, "c"),
         # Alone, a node is not worse than another.
         ([member("a", failed=10.0)], True, None),
         # A node was lost without a word; its neighbours failed.

@@ -1,5 +1,6 @@
 """Jobs under real torchrun, `make test-torch`: nodes are killed, drained and left out, and training goes on."""
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
+
 from cluster_job.exits import Exit
+from cluster_job.rendezvous import ExitStatus
 from torchrun_job import TorchrunJob
 
 pytestmark = pytest.mark.torch
@@ -77,3 +81,18 @@ def test_a_script_that_ends_well_ends_well_and_can_be_started_again(job: Torchru
     job.start("a", arguments=("5",))
     assert job.exit_code("a") == Exit.AGAIN
     assert "start it again in" in job.log("a")
+
+
+@pytest.mark.parametrize(
+    ("script", "of_script"), [("exit(3)", True), ("import os; os.kill(os.getpid(), 9)", False), ("", False)]
+)
+def test_how_a_process_failed_is_known_from_what_torchs_agent_logs(script: str, of_script: bool) -> None:
+    status = ExitStatus()
+    logger = logging.getLogger(ExitStatus.LOGGER)
+    logger.addHandler(status)
+    context = start_processes(
+        "worker", sys.executable, args={0: ("-c", script)}, envs={0: {}}, logs_specs=DefaultLogsSpecs()
+    )
+    assert context.wait(60)
+    logger.removeHandler(status)
+    assert status.is_of_script() is of_script
