@@ -12,7 +12,6 @@ from cluster_health.needs import Need, find_need
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
-    STEPS,
     Context,
     Finding,
     GroupView,
@@ -126,25 +125,27 @@ def _begin(broken: _Broken, view: GroupView, context: Context, under_repair: str
         return finding_about(
             view, instance_id, outcome, f"{need.reason}. It is left alone: {why}", key=key, undo=undo
         )
-    step = Step.REPLACE if need.is_silent else Step.CORDON
     repair = Repair(
         instance_id=instance_id,
         action=need.action,
         reason=need.reason,
-        step=step,
+        step=Step.CORDON,
         began=context.now,
         since=context.now,
         asked=context.now,
         boot_id=broken.node.boot_id,
     )
-    then = {
-        (Step.REPLACE, FaultAction.REPLACE): "It is terminated, and its group keeps its size",
-        (Step.CORDON, FaultAction.REPLACE): "It takes no new job, and is replaced when its job has ended",
-        (Step.CORDON, FaultAction.REBOOT): "It takes no new job, and is rebooted when its job has ended",
-    }[step, need.action if view.traits.reboots else FaultAction.REPLACE]
-    undo = keep_it(instance_id, context.region) if step is Step.CORDON else ""
-    reason = f"{need.reason}. {then}"
-    finding = finding_about(view, instance_id, STEPS[step], reason, key=time_text(context.now), undo=undo)
+    reboots = need.action is FaultAction.REBOOT and view.traits.reboots
+    until = time_text(context.now + context.policy.drain_timeout)
+    then = f"It takes no new job, and is {'rebooted' if reboots else 'replaced'} when its job has ended"
+    finding = finding_about(
+        view,
+        instance_id,
+        Outcome.CORDON,
+        f"{need.reason}. {then}, at {until} at the latest",
+        key=time_text(context.now),
+        undo=keep_it(instance_id, context.region),
+    )
     return finding.with_record(replace(view.record, repair=repair))
 
 
@@ -192,7 +193,7 @@ def _obstacles(
 
 def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator[tuple[Outcome, str]]:
     kept, instance_id = view.kept[broken.instance_id], broken.instance_id
-    if kept and (owned.in_standby or broken.need.is_silent or not view.traits.reboots):
+    if kept and (owned.in_standby or not view.traits.reboots):
         yield Outcome.KEPT, f"it {kept}"
     if owned.in_standby and view.record.held(instance_id) is None:
         yield Outcome.KEPT, "it was put into Standby by another than this function"

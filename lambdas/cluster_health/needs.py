@@ -18,13 +18,11 @@ class Need:
         action: What ends it.
         reason: What is wrong: the end of a sentence that begins with the node.
         since: Since when.
-        is_silent: Whether the node is unhealthy and says nothing: it cannot end its job.
     """
 
     action: FaultAction
     reason: str
     since: datetime
-    is_silent: bool = False
 
 
 def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Context) -> Need | None:
@@ -46,8 +44,10 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
             return Need(action=FaultAction.REPLACE, reason=said, since=node.reported or context.now)
     if is_silent(node, context):
         since = node.down_since or context.now
-        said = f"is called unhealthy since {time_text(since)}, and has reported nothing since then"
-        return Need(action=FaultAction.REPLACE, reason=said, since=since, is_silent=True)
+        said = (
+            f"fails the health checks of EC2 or of its owner since {time_text(since)}, and has reported nothing since"
+        )
+        return Need(action=FaultAction.REPLACE, reason=said, since=since)
     return None
 
 

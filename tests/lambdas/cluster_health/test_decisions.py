@@ -140,7 +140,7 @@ QUIET = NodeRecord(node_group="workers")
         (Outcome.CORDON, notice(36)),
         (Outcome.CORDON, notice(-1)),
         (None, replace(QUIET, down_since=NOW - timedelta(minutes=14))),
-        (Outcome.REPLACE, replace(QUIET, down_since=NOW - timedelta(minutes=15))),
+        (Outcome.CORDON, replace(QUIET, down_since=NOW - timedelta(minutes=15))),
         (None, replace(QUIET, down_since=START, reported=START + timedelta(seconds=1))),
         (None, replace(QUIET, serials=("s-2",))),
         (Outcome.CORDON, replace(QUIET, serials=("s-2", "s-1"))),

@@ -159,22 +159,25 @@ def test_a_node_under_repair_goes_with_its_group_when_that_is_stopped(scene: Hea
     assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
 
 
-def test_an_impaired_node_that_says_nothing_is_replaced_at_once_after_a_while(
+def test_an_impaired_node_that_says_nothing_is_replaced_when_its_job_has_had_its_time(
     scene: HealthScene, group: FakeGroup
 ) -> None:
     node, calls = ids(group)[0], scene.watch_repairs()
     scene.nodes_ec2.impaired[node] = scene.now
     assert scene.both(14) == {}
+    assert scene.both(1)[node]["outcome"] == "cordon"
+    assert scene.both(14)[node]["outcome"] == "wait"
     assert scene.both(1)[node]["outcome"] == "replace"
     scene.both(3)
-    assert (shown(group), calls) == ((8, 8, 0), ["TerminateInstanceInAutoScalingGroup"])
+    assert shown(group) == (8, 8, 0)
+    assert calls == ["EnterStandby", "TerminateInstanceInAutoScalingGroup", "SetDesiredCapacity"]
 
 
 def test_a_node_that_auto_scaling_calls_unhealthy_and_leaves_is_replaced(
     scene: HealthScene, group: FakeGroup
 ) -> None:
     group.unhealthy = {ids(group)[0]}
-    scene.both(20)
+    scene.both(40)
     assert shown(group) == (8, 8, 0)
     assert not group.unhealthy & dict(group.nodes).keys()
 
@@ -185,3 +188,10 @@ def test_an_impaired_node_that_reports_is_left_alone(scene: HealthScene, group: 
     scene.both(5)
     scene.verified(node)
     assert scene.both(20) == {}
+    scene.nodes_ec2.impaired.clear()
+    scene.both()
+    scene.nodes_ec2.impaired[node] = scene.now
+    assert scene.both(15)[node]["outcome"] == "cordon"
+    scene.report(node, ReportKind.NOTICE, sentence="Standby")
+    scene.both(3)
+    assert shown(group) == (8, 8, 0)
