@@ -43,6 +43,9 @@ SPOOL_IN_MEMORY = f"{RUN}/reports"
 FAULT_HISTORY = f"{STATE}/faults.json"
 """The faults for which the node was drained in the last day."""
 
+SLURM = "/opt/cdk-training-cluster/slurm"
+"""A folder: the scripts that Slurm runs, and their settings. It is there under Slurm alone."""
+
 JOB = "/etc/cdk-training-cluster/job.json"
 """What jobs may know: the cluster, the node group, the region, the runs' table and where checkpoints go."""
 

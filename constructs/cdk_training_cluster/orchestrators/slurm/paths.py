@@ -2,7 +2,9 @@
 
 from typing import Final
 
-FOLDER: Final = "/opt/cdk-training-cluster/slurm"
+from cluster_contract import node_files
+
+FOLDER: Final = node_files.SLURM
 """Where they lie on the nodes; outside of the scripts' folder, which a repeated set-up empties."""
 
 PROLOG: Final = f"{FOLDER}/prolog.sh"

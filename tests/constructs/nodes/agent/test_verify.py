@@ -214,6 +214,23 @@ def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("listed", "status", "said"),
+    [
+        ("printf '  MIG 1g.10gb     Device  %d: (UUID: MIG-%d)\\n' {1..16}", 0, "ok gpu_partitions: 8 of 1g.10gb"),
+        ("echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'", FAILED, "the GPUs have 0 partitions 1g.10gb, and the"),
+        ("exit 9", FAILED, "gpu_partitions: nvidia-smi ended with exit status 9"),
+    ],
+)
+def test_a_divided_gpu_has_its_partitions(
+    node: VerifiedNode, nvml: Path, listed: str, status: int, said: str
+) -> None:
+    node.write("opt/cdk-training-cluster/slurm/settings", "SLURM_BIN='/usr/bin'\nMIG_PROFILES='1g.10gb'\n")
+    node.command("nvidia-smi", listed)
+    done = node.verify(nvml=nvml, NVML_MIG="1")
+    assert (done.returncode, said in done.stdout) == (status, True)
+
+
 def test_what_an_image_or_a_full_file_system_is_to_blame_for_fails_no_node(node: VerifiedNode) -> None:
     node.command(ALL_REDUCE, "echo 'CUDA driver version is insufficient for CUDA runtime version'; exit 3")
     node.command("dd", "echo 'No space left on device' >&2; exit 1")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -194,12 +195,20 @@ def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> N
     assert node.slurm_runs(PROLOG) != 0
 
 
-def test_gpus_are_partitioned_before_slurm_looks_for_them(node: Node) -> None:
+def test_gpus_are_partitioned_before_slurm_looks_for_them_and_again_at_each_boot(node: Node) -> None:
+    node.write("etc/systemd/system/others.service")
+    node.command("systemctl", 'echo "$*" >>"$ROOT/systemctl"')
     node.command("nvidia-smi", 'echo "$*" >>"$ROOT/smi"; if [[ $* == *mode.current* ]]; then echo Enabled; fi')
     assert node.install(mig_profiles=("3g.40gb", "1g.10gb")).returncode == 0
-    assert (node.root / "smi").read_text().splitlines()[-1] == (
-        "mig --create-gpu-instance 3g.40gb,1g.10gb --default-compute-instance"
-    )
+    made = (node.root / "smi").read_text()
+    assert made.splitlines()[-1] == "mig --create-gpu-instance 3g.40gb,1g.10gb --default-compute-instance"
+    assert "enable cdk-training-cluster-mig.service" in (node.root / "systemctl").read_text()
+    unit = (node.root / "etc/systemd/system/cdk-training-cluster-mig.service").read_text()
+    assert "Before=slurmd.service cdk-training-cluster-boot.service" in unit
+    [script] = re.findall("ExecStart=/bin/bash (.*)", unit)
+    (node.root / "smi").unlink()
+    assert node.run(f"{node.root}{script}").returncode == 0
+    assert (node.root / "smi").read_text() == made
     node.command("nvidia-smi", "echo Disabled")
     refused = node.install(mig_profiles=("3g.40gb",))
     assert (refused.returncode, "not in MIG mode" in refused.stderr) == (1, True)

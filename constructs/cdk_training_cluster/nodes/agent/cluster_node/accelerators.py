@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
 from .checking import FLOORS, Check, not_checked, verdict
 from .gpus import Gpu, Reading
-from .node_facts import Facts, paths, read_text
+from .node_facts import Facts, partitions, paths, read_text
 from .programs import ask
 
 _SECONDS = 30
@@ -105,6 +106,28 @@ def _fabric_manager(wait_seconds: float) -> Check:
         return not_checked("fabric_manager", state.trouble or "systemd does not say")
     troubles = [] if said == "active" else [f"nvidia-fabricmanager.service is {said}"]
     return verdict("fabric_manager", troubles, "active")
+
+
+def check_partitions(facts: Facts) -> Iterator[Check]:
+    """Yield whether the GPUs are divided as the node group's settings ask; nothing where they ask for no partitions.
+
+    Args:
+        facts: What the node has when all is well.
+
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
+    """
+    wanted = partitions()
+    if not wanted:
+        return
+    answer = ask(["nvidia-smi", "--list-gpus"], _SECONDS)
+    found = Counter(re.findall(r"^\s+MIG (\S+)\s+Device", answer.text, re.MULTILINE))
+    troubles = [
+        f"the GPUs have {found[name]} partitions {name}, and the node group asks for {count * facts.gpus}"
+        for name, count in wanted.items()
+        if found[name] != count * facts.gpus
+    ]
+    troubles = troubles if answer.succeeded else [answer.trouble]
+    yield verdict("gpu_partitions", troubles, ", ".join(f"{found[name]} of {name}" for name in wanted))
 
 
 def check_neuron_devices(facts: Facts) -> Iterator[Check]:

@@ -11,12 +11,10 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
-from cluster_contract.node_files import DRAIN, OPERATOR
+from cluster_contract.node_files import DRAIN, OPERATOR, SLURM
 
 _ROOT = os.environ.get("ROOT", "")
 _MAX_SENTENCE = 500
-# Where Slurm's scripts lie on its nodes.
-_SLURM = "/opt/cdk-training-cluster/slurm"
 
 
 def folder() -> Path:
@@ -111,7 +109,7 @@ def undrain(arguments: list[str]) -> int:
         said.append(
             f"The node stays drained by {', '.join(left)}: {sentence_of(left[0])} (undrain --all removes it)."
         )
-    elif removed and Path(_ROOT + _SLURM).is_dir():
+    elif removed and Path(_ROOT + SLURM).is_dir():
         until = "until" if OPERATOR in removed else "for some minutes, or until"
         said.append(f"Slurm keeps it drained {until}: scontrol update nodename=NODE state=resume")
     sys.stdout.write(" ".join(said) + "\n")

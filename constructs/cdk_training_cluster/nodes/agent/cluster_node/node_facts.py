@@ -6,9 +6,12 @@ import glob
 import json
 import re
 import shlex
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cluster_contract.node_files import SLURM
 
 from .programs import ROOT
 
@@ -49,10 +52,16 @@ class Facts(NamedTuple):
 @lru_cache(maxsize=1)
 def settings() -> dict[str, str]:
     """Return the settings that the user data wrote; empty where there are none."""
-    try:
-        lines = Path(ROOT + _SETTINGS).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
+    return _assignments(_SETTINGS)
+
+
+def partitions() -> Counter[str]:
+    """Return the MIG profiles of the partitions of each GPU, which Slurm's nodes have; empty elsewhere."""
+    return Counter(filter(None, _assignments(f"{SLURM}/settings").get("MIG_PROFILES", "").split(",")))
+
+
+def _assignments(path: str) -> dict[str, str]:
+    lines = (read_text(path) or "").splitlines()
     pairs = (line.partition("=") for line in lines if re.match(r"[A-Z_]+=[^(]", line))
     return {name: "".join(shlex.split(value)) for name, _, value in pairs}
 

@@ -126,6 +126,7 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
 def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: str) -> Iterator[Check]:
     yield from machine.check_set_up()
     yield from accelerators.check_gpus(facts, reading, _BOOT_SECONDS)
+    yield from accelerators.check_partitions(facts)
     yield from accelerators.check_neuron_devices(facts)
     yield from machine.check_efa_devices(facts)
     yield from machine.check_efa_provider(facts)

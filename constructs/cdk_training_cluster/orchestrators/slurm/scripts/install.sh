@@ -7,17 +7,24 @@
 source "$FOLDER/settings"
 chmod 755 "$FOLDER"/*.sh
 
-# https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
 if [[ -n $MIG_PROFILES ]]; then
-  nvidia-smi --multi-instance-gpu=ENABLED
-  modes=$(nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader)
-  if grep -qv Enabled <<<"$modes"; then
-    echo "a GPU is not in MIG mode: something on the image uses it before the node is set up" >&2
-    exit 1
-  fi
-  # Without partitions of an earlier boot this fails, and there is nothing to remove.
-  nvidia-smi mig --destroy-compute-instance && nvidia-smi mig --destroy-gpu-instance || true
-  nvidia-smi mig --create-gpu-instance "$MIG_PROFILES" --default-compute-instance
+  # Here and not by the unit, so that what it says of a failure is the message of this script.
+  bash "$FOLDER/mig.sh"
+  cat >"${ROOT:-}/etc/systemd/system/cdk-training-cluster-mig.service" <<UNIT
+[Unit]
+Description=Partitions of the node's GPUs, which a reboot removes
+After=nvidia-persistenced.service nvidia-fabricmanager.service
+Before=slurmd.service cdk-training-cluster-boot.service cdk-training-cluster-watch.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/bash ${FOLDER#"${ROOT:-}"}/mig.sh
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+  systemctl daemon-reload
+  systemctl enable cdk-training-cluster-mig.service
 fi
 
 # https://docs.nvidia.com/deploy/mps/index.html
