@@ -1,6 +1,6 @@
 /* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
-   NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING,
-   NVML_REMAP_FAILED and NVML_BUSY (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
+   NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING
+   and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
    NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_REPLAYS and NVML_CRC (a file each, with so many
    bytes as GPU 0 has counted, which grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers). */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
+enum { OK = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
 typedef void *Device;
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char address[32]; } Pci;
 
@@ -86,12 +86,5 @@ int nvmlDeviceGetSramEccErrorStatus(Device device, unsigned *status) {
 int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending) {
   (void)device;
   *current = *pending = setting("NVML_MIG", 0);
-  return OK;
-}
-int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, void *processes) {
-  unsigned room = *count;
-  *count = is("NVML_BUSY", device);
-  if (*count > room) return INSUFFICIENT_SIZE;
-  if (*count) memset(processes, 0, 24);
   return OK;
 }

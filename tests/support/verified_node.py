@@ -35,7 +35,6 @@ case $* in
     echo "GPU $gpu: NVIDIA H100 80GB HBM3 (UUID: GPU-$gpu)"
     for link in $(seq 0 17); do echo "	 Link $link: 26.562 GB/s"; done
   done ;;
-  *compute-apps*) ;;
   *) printf '%s\\n' {" ".join(f"'{_FIELDS.format(number, number, number, number)}'" for number in range(8))} ;;
 esac""",
     "stat": "echo lustre",

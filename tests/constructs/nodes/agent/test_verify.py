@@ -180,7 +180,6 @@ def test_a_node_fails_by_each_fault(node: VerifiedNode, breaks: Break, status: i
             "-- ecc_uncorrectable: GPU 5 has 2 uncorrected ECC errors since its driver was loaded",
         ),
         ({"NVML_NO_LINKS": "1"}, 0, "ok nvlink_down: not checked: the driver does not say"),
-        ({"NVML_BUSY": "1"}, 0, "ok gpu_test: not checked: a process uses the GPUs"),
         ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
         ({"NVML_MIG": "1", "NVML_LINKS": "0"}, 0, "ok nvlink_down: not checked: the GPUs are in MIG mode"),
     ],
@@ -212,6 +211,25 @@ def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
         "GPU 0 has rows of memory to remap at its next reset",
         "GPU 0 has 1 active NVLinks of 18",
     ]
+
+
+_JOB = 'mkdir -p "$ROOT/proc/77/fd"; echo python >"$ROOT/proc/77/comm"; ln -s /dev/nvidia-uvm "$ROOT/proc/77/fd/3"'
+
+
+@pytest.mark.parametrize(
+    ("clock", "test", "said"),
+    [
+        # It began after the GPUs were read.
+        (_JOB, "", "not checked: a job uses the node"),
+        ("", _JOB, "not checked: a job began to use the node meanwhile"),
+    ],
+)
+def test_no_gpu_is_blamed_for_a_test_beside_a_job(node: VerifiedNode, clock: str, test: str, said: str) -> None:
+    node.write("dev/nvidia0")
+    node.command("timedatectl", f"{clock}\necho yes")
+    node.command(ALL_REDUCE, f"{test}\necho 'unhandled cuda error, NVLink'; exit 3")
+    done = node.verify()
+    assert (done.returncode, f"ok gpu_test: {said}\n" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

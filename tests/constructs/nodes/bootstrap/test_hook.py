@@ -108,6 +108,7 @@ def test_every_later_boot_waits_for_the_network(pooled: NodeSandbox) -> None:
     _set_up(pooled)
     unit = pooled.read("etc/systemd/system/cdk-training-cluster-boot.service")
     assert "Wants=network-online.target\nAfter=network-online.target\n" in unit
+    assert "\nBefore=slurmd.service\n" in unit
     assert "ExecStart=/bin/bash /opt/cdk-training-cluster/scripts/bootstrap.sh --boot\n" in unit
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from . import use
 from .checking import FLOORS, Check, not_checked, verdict
 from .gpus import Reading
 from .node_facts import Facts, paths
@@ -117,13 +118,17 @@ def check_all_reduce(facts: Facts, reading: Reading) -> Iterator[Check]:
     programs = [path for pattern in reversed(_PROGRAMS) for path in paths(pattern)]
     if any(gpu.divided for gpu in reading.gpus):
         yield not_checked("gpu_test", "the GPUs are in MIG mode")
-    elif any(gpu.processes for gpu in reading.gpus):
-        yield not_checked("gpu_test", "a process uses the GPUs")
     elif not programs:
         yield not_checked("gpu_test", "the image has no all_reduce_perf of nccl-tests")
+    elif use.jobs_use_node():
+        yield not_checked("gpu_test", "a job uses the node")
     else:
         arguments = ("-b", "1G", "-e", "1G", "-g", str(len(reading.gpus)), "-n", "20", "-w", "5", "-c", "1")
         answer = ask([ROOT + programs[-1], *arguments], _SECONDS, {"LD_LIBRARY_PATH": _LIBRARIES})
+        # One that hangs would be taken for a job itself.
+        if not answer.is_late and use.jobs_use_node():
+            yield not_checked("gpu_test", "a job began to use the node meanwhile")
+            return
         if not answer.succeeded:
             blames = answer.is_late or _HARDWARE.search(answer.text + answer.trouble)
             yield verdict("gpu_test", [answer.trouble], "") if blames else not_checked("gpu_test", answer.trouble)

@@ -50,7 +50,6 @@ class Gpu(NamedTuple):
         remap_pending: Whether rows of its memory wait for a reset to be remapped.
         remap_failed: Whether rows of its memory could not be remapped.
         links: How many of its NVLinks are active.
-        processes: How many processes compute on it.
         divided: Whether it is in MIG mode.
         slow: Codes of the fault table for why its clock is lowered now.
         sram_over: Whether its SRAM has had more uncorrectable errors than NVIDIA's threshold.
@@ -65,7 +64,6 @@ class Gpu(NamedTuple):
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     links: int | None = None
-    processes: int | None = None
     divided: bool = False
     slow: list[str] | None = None
     sram_over: bool | None = None
@@ -121,7 +119,6 @@ def _through_nvidia_smi() -> Reading:
         troubles = troubles or [answer.trouble]
     # Of small instances and older drivers some of these commands know nothing.
     links = dict(_smi_links(ask(["nvidia-smi", "nvlink", "--status"], _SECONDS).text))
-    busy = ask(["nvidia-smi", "--query-compute-apps=gpu_uuid", "--format=csv,noheader"], _SECONDS)
     gpus = [
         Gpu(
             number=int(row[0]),
@@ -132,7 +129,6 @@ def _through_nvidia_smi() -> Reading:
             remap_pending=_smi_flag(row[7]),
             remap_failed=_smi_flag(row[8]),
             links=links.get(int(row[0])),
-            processes=busy.text.count(row[2]) if busy.succeeded else None,
             divided=row[9] == "Enabled",
         )
         for row in whole

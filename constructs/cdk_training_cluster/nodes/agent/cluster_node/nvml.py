@@ -69,7 +69,6 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
             raise
 
     rows = known("nvmlDeviceGetRemappedRows")
-    processes = known("nvmlDeviceGetComputeRunningProcesses")
     mig = known("nvmlDeviceGetMigMode")
     return Gpu(
         number=number,
@@ -82,7 +81,6 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
         links=_active_links(nvml, handle),
-        processes=None if processes is None else len(processes),
         divided=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
         slow=_why_slow(nvml, handle),
         sram_over=_sram_over(nvml, handle),

@@ -17,6 +17,8 @@ write_file "$ROOT/etc/systemd/system/cdk-training-cluster-boot.service" <<EOF
 [Unit]
 Description=What a training node makes anew at each boot
 After=local-fs.target dlami-nvme.service nvidia-fabricmanager.service nvidia-persistenced.service
+# No job starts beside the tests of a verification.
+Before=slurmd.service
 $online
 [Service]
 Type=oneshot
