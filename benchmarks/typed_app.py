@@ -9,18 +9,25 @@ the app uploads nothing, unless it is asked to stage the same files, as an app t
 `assembly.differences` tells whether the app gives the templates back.
 """
 
-import importlib.util
-import keyword
 import shutil
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, UnionType
 from typing import Any
 
 import aws_cdk
 
 from benchmarks.assembly import StackFile, stacks_of
+from benchmarks.typed_names import (
+    MAPPING,
+    SEQUENCE,
+    as_wanted,
+    choices_of,
+    identifier,
+    module_of,
+    snake,
+    typed_class,
+)
 from local_aws.cloudformation.templates import dependency_order
 
 # Made by the synthesizer in every stack.
@@ -140,7 +147,7 @@ def _file_lines(assembly: Path, directory: Path) -> Iterator[str]:
         for number, file in enumerate(stack.files):
             copy = directory / file.name
             shutil.copytree(file, copy) if file.is_dir() else shutil.copyfile(file, copy)
-            yield f"aws_s3_assets.Asset({_identifier(stack.name)}, 'File{number}', path={str(copy)!r})"
+            yield f"aws_s3_assets.Asset({identifier(stack.name)}, 'File{number}', path={str(copy)!r})"
     yield ""
 
 
@@ -163,7 +170,7 @@ class _StackWriter:
             raise NotImplementedError(f"{stack.name}: no app can be written for {', '.join(sorted(unknown))}")
 
     def lines(self) -> Iterator[str]:
-        template, variable = self._template, _identifier(self._stack.name)
+        template, variable = self._template, identifier(self._stack.name)
         properties = self._stack.artifact["properties"]
         account, region = self._stack.artifact["environment"].removeprefix("aws://").split("/")
         environment = [
@@ -193,19 +200,19 @@ class _StackWriter:
                 yield f"{variable}.export_value({self._value(output['Value'], str)})"
 
     def _construct(self, name: str, kind: str, arguments: Sequence[str]) -> str:
-        stack = _identifier(self._stack.name)
+        stack = identifier(self._stack.name)
         return f"{self._variable(name)} = {kind}({', '.join([stack, repr(name), *arguments])})"
 
     def _variable(self, name: str, stack: str | None = None) -> str:
-        return f"{_identifier(stack or self._stack.name)}_{name}"
+        return f"{identifier(stack or self._stack.name)}_{name}"
 
     def _resource(self, name: str, definition: Mapping[str, Any]) -> Iterator[str]:
         unknown = set(definition) - _KNOWN_ATTRIBUTES
         if unknown:
             raise NotImplementedError(f"{self._stack.name}: {name} has {', '.join(sorted(unknown))}")
-        service, kind = _typed_class(definition["Type"])
+        service, kind = typed_class(definition["Type"])
         self.services.add(service)
-        cls = getattr(_module(service), kind)
+        cls = getattr(module_of(service), kind)
         yield self._construct(
             name, f"{service}.{kind}", self._arguments(cls, definition.get("Properties", {}), f"{service}.{kind}")
         )
@@ -216,7 +223,7 @@ class _StackWriter:
         for key in ("UpdatePolicy", "CreationPolicy"):
             if key in definition:
                 policy = ", ".join(self._arguments(getattr(aws_cdk, f"Cfn{key}"), definition[key]))
-                yield f"{variable}.cfn_options.{_snake(key)} = cdk.Cfn{key}({policy})"
+                yield f"{variable}.cfn_options.{snake(key)} = cdk.Cfn{key}({policy})"
         for key, value in definition.get("Metadata", {}).items():
             yield f"{variable}.add_metadata({key!r}, {self._raw(value)})"
         if "Condition" in definition:
@@ -260,18 +267,18 @@ class _StackWriter:
         """Write a value where a typed class wants the hinted type."""
         written = self._intrinsic(value)
         if written is not None:
-            return _as_wanted(written, hint) if "Fn::If" in value else written
+            return as_wanted(written, hint) if "Fn::If" in value else written
         if isinstance(value, dict):
-            for choice in _choices(hint):
+            for choice in choices_of(hint):
                 if hasattr(choice, "__jsii_name_mapping__"):
                     arguments = ", ".join(self._arguments(choice, value))
                     return f"{self._class_name(choice)}({arguments})"
-                if typing.get_origin(choice) is _MAPPING:
+                if typing.get_origin(choice) is MAPPING:
                     item = typing.get_args(choice)[1]
                     return "{" + ", ".join(f"{k!r}: {self._value(v, item)}" for k, v in value.items()) + "}"
         if isinstance(value, list):
-            for choice in _choices(hint):
-                if typing.get_origin(choice) is _SEQUENCE:
+            for choice in choices_of(hint):
+                if typing.get_origin(choice) is SEQUENCE:
                     item = typing.get_args(choice)[0]
                     return "[" + ", ".join(self._value(each, item) for each in value) + "]"
         return self._raw(value)
@@ -316,8 +323,8 @@ class _StackWriter:
         return _StackWriter(exporter, self._exports)._intrinsic(exported)
 
     def _if(self, argument: list[Any]) -> str:
-        name, *choices = argument
-        return f"cdk.Fn.condition_if({', '.join([repr(name), *map(self._raw, choices)])})"
+        name, *values = argument
+        return f"cdk.Fn.condition_if({', '.join([repr(name), *map(self._raw, values)])})"
 
     def _ref(self, name: str) -> str:
         if name in _PSEUDO_PARAMETERS:
@@ -331,8 +338,8 @@ class _StackWriter:
 
     def _attribute(self, argument: str | list[str]) -> str:
         name, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
-        service, kind = _typed_class(self._template["Resources"][name]["Type"])
-        cls = getattr(_module(service), kind)
+        service, kind = typed_class(self._template["Resources"][name]["Type"])
+        cls = getattr(module_of(service), kind)
         wanted = f"attr{attribute}".replace(".", "").lower()
         for member in dir(cls):
             if member.startswith("attr_") and member.replace("_", "") == wanted:
@@ -347,55 +354,6 @@ class _StackWriter:
             raise NotImplementedError(f"{self._stack.name}: no app can be written for {function} in a condition")
         write = self._raw if function == "Fn::Equals" else self._condition
         return f"cdk.Fn.{_CONDITIONS[function]}({', '.join(map(write, argument))})"
-
-
-_SEQUENCE = typing.get_origin(typing.Sequence[int])
-_MAPPING = typing.get_origin(typing.Mapping[str, int])
-
-
-def _choices(hint: Any) -> list[Any]:  # noqa: ANN401 - any type
-    """Return what a type may be, where it is a union of unions."""
-    if typing.get_origin(hint) in {typing.Union, UnionType}:
-        return [choice for part in typing.get_args(hint) for choice in _choices(part)]
-    return [hint]
-
-
-def _as_wanted(condition: str, hint: Any) -> str:  # noqa: ANN401 - any type
-    """Write a choice, which CDK leaves open, as the type that is wanted."""
-    choices = _choices(hint)
-    if str in choices:
-        return f"cdk.Token.as_string({condition})"
-    if any(typing.get_origin(choice) is _SEQUENCE for choice in choices) and aws_cdk.IResolvable not in choices:
-        return f"cdk.Token.as_list({condition})"
-    if bool in choices or aws_cdk.IResolvable in choices:
-        return condition
-    return f"cdk.Token.as_number({condition})"
-
-
-def _typed_class(resource_type: str) -> tuple[str, str]:
-    """Return the module and the name of a resource type's typed class.
-
-    Raises:
-        NotImplementedError: aws_cdk has no such class.
-    """
-    _, service, kind = resource_type.split("::")
-    module, name = f"aws_{service.lower()}", f"Cfn{kind}"
-    if importlib.util.find_spec(f"aws_cdk.{module}") is None or not hasattr(_module(module), name):
-        raise NotImplementedError(f"aws_cdk has no class for {resource_type}")
-    return module, name
-
-
-def _module(service: str) -> ModuleType:
-    return importlib.import_module(f"aws_cdk.{service}")
-
-
-def _identifier(name: str) -> str:
-    result = "".join(character if character.isalnum() else "_" for character in name)
-    return f"{result}_" if keyword.iskeyword(result) or result[0].isdigit() else result
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
 
 def _as_list(value: Any) -> list[str]:  # noqa: ANN401 - one name or several
