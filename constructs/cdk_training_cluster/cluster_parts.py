@@ -109,13 +109,15 @@ def make_node_groups(cluster: "TrainingCluster", together: ClusterContext) -> di
     }
 
 
-def make_prometheus(cluster: "TrainingCluster", observability: Observability) -> ClusterPrometheus:
-    """Make the workspace of Prometheus that the nodes write to.
+def make_prometheus(cluster: "TrainingCluster", observability: Observability | None) -> ClusterPrometheus | None:
+    """Make the workspace of Prometheus that the nodes write to. None: `observability` is not given.
 
     Args:
         cluster: The cluster.
         observability: What is observed.
     """
+    if observability is None:
+        return None
     made = ClusterPrometheus(
         cluster,
         "Prometheus",
@@ -160,14 +162,18 @@ def make_idle_stop(
     )
 
 
-def make_billing_alarms(cluster: "TrainingCluster", common: GuardrailArguments, budget: Budget) -> BillingAlarms:
-    """Make what keeps the billing alarms.
+def make_billing_alarms(
+    cluster: "TrainingCluster", common: GuardrailArguments, budget: Budget | None
+) -> BillingAlarms | None:
+    """Make what keeps the billing alarms. None: there is no budget.
 
     Args:
         cluster: The cluster.
         common: What all guardrails take.
         budget: What may be spent.
     """
+    if budget is None:
+        return None
     return BillingAlarms(
         cluster,
         "BillingAlarms",
@@ -180,15 +186,17 @@ def make_billing_alarms(cluster: "TrainingCluster", common: GuardrailArguments, 
 
 
 def watch_checkpoints(
-    cluster: "TrainingCluster", common: GuardrailArguments, checkpoints: CheckpointStore
-) -> CheckpointWatch:
+    cluster: "TrainingCluster", common: GuardrailArguments, checkpoints: CheckpointStore | None
+) -> CheckpointWatch | None:
     """Let nodes write checkpoints, say where they are, and make what alarms when a new one is missing.
 
     Args:
         cluster: The cluster.
         common: What all guardrails take.
-        checkpoints: Where training keeps its checkpoints.
+        checkpoints: Where training keeps its checkpoints. None: nowhere, and nothing is made.
     """
+    if checkpoints is None:
+        return None
     if not checkpoints.place.directory:
         checkpoints.grant_read_write(cluster.role)
     ssm.StringParameter(
@@ -227,12 +235,12 @@ def make_hydration(cluster: "TrainingCluster", common: GuardrailArguments) -> Da
 def make_spend(
     cluster: "TrainingCluster",
     common: GuardrailArguments,
-    budget: Budget,
+    budget: Budget | None,
     *,
     counted: Collection[object],
     dashboards: int,
-) -> ClusterSpend:
-    """Make what counts the cluster's dollars.
+) -> ClusterSpend | None:
+    """Make what counts the cluster's dollars. None: there is no budget.
 
     Args:
         cluster: The cluster, of which everything else is made.
@@ -241,6 +249,8 @@ def make_spend(
         counted: Networks and file systems that other clusters count.
         dashboards: How many dashboards are made.
     """
+    if budget is None:
+        return None
     groups = {each.node_group.name: each for each in cluster.node_groups}
     fixed = fixed_parts(
         cluster,

@@ -203,9 +203,7 @@ class TrainingCluster(Construct):
         self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )
-        self.prometheus: ClusterPrometheus | None = (
-            None if observability is None else make_prometheus(self, observability)
-        )
+        self.prometheus: ClusterPrometheus | None = make_prometheus(self, observability)
         self.runs_table: dynamodb.Table = make_runs_table(self, nodes=self.role, encryption_key=encryption_key)
         self.orchestrator.make_control(self, together)
         self._node_groups = make_node_groups(self, together)
@@ -248,9 +246,7 @@ class TrainingCluster(Construct):
             self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts
         )
         self.health: NodeHealth = NodeHealth(self, "Health", **self._common, fleets=self.node_groups, policy=health)
-        self.billing_alarms: BillingAlarms | None = (
-            None if budget is None else make_billing_alarms(self, self._common, budget)
-        )
+        self.billing_alarms: BillingAlarms | None = make_billing_alarms(self, self._common, budget)
         self.resume_document: ResumeDocument = ResumeDocument(
             self,
             "Resume",
@@ -262,14 +258,10 @@ class TrainingCluster(Construct):
         self.cost_report: WeeklyCostReport | None = (
             WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
         )
-        self.checkpoint_watch: CheckpointWatch | None = (
-            None if checkpoints is None else watch_checkpoints(self, self._common, checkpoints)
-        )
+        self.checkpoint_watch: CheckpointWatch | None = watch_checkpoints(self, self._common, checkpoints)
         # Last, since it counts what all the others cost.
-        self.spend: ClusterSpend | None = (
-            None
-            if budget is None
-            else make_spend(self, self._common, budget, counted=self._counted_elsewhere(), dashboards=int(dashboard))
+        self.spend: ClusterSpend | None = make_spend(
+            self, self._common, budget, counted=self._counted_elsewhere(), dashboards=int(dashboard)
         )
         self.cost_budget: CostBudget | None = (
             None
