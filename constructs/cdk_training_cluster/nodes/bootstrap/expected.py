@@ -38,11 +38,12 @@ def expected_nodes(infos: Sequence[InstanceTypeInfo], efa_devices: int) -> str:
 
 
 def _expected(info: InstanceTypeInfo, efa_devices: int) -> dict[str, object]:
-    gpus = [each for each in info.accelerators if each.manufacturer == "NVIDIA"]
+    name = info.accelerators[0].name if info.accelerators else ""
     facts = {
         "gpus": info.nvidia_gpu_count,
-        "gpu": gpus[0].name if info.has_nvidia_gpus else "",
+        "gpu": name if info.has_nvidia_gpus else "",
         "neuron_devices": info.neuron_device_count,
+        "neuron": name if info.has_neuron_devices else "",
         "efa_devices": efa_devices,
         "disks": info.instance_store_disks if info.instance_store_nvme else 0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
@@ -12,9 +13,13 @@ from typing import Any
 from .checking import FLOORS, Check, not_checked, verdict
 from .gpus import Gpu, Reading
 from .node_facts import Facts, partitions, paths, read_text
-from .programs import ask
+from .programs import ROOT, ask
 
 _SECONDS = 30
+_NEURON_DEVICES = "/sys/devices/virtual/neuron_device"
+_COUNTERS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
+# EC2's names of devices, and the driver's: https://github.com/aws-neuron/aws-neuron-driver
+_NEURON_MODELS = {"Trainium": "Trainium1", "Trainium2": "Trainium2"}
 
 
 def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Iterator[Check]:
@@ -143,9 +148,36 @@ def check_neuron_devices(facts: Facts) -> Iterator[Check]:
     found = len(paths("/dev/neuron[0-9]*"))
     said = f"the node has {found} Neuron devices, and {facts.instance_type} has {facts.neuron_devices}"
     yield Check("neuron_count", found >= facts.neuron_devices, said, str(facts.neuron_devices))
-    troubles = []
-    for path in map(PurePath, paths("/sys/devices/virtual/neuron_device/neuron*/stats/hardware/*_ecc_uncorrected")):
-        text = (read_text(str(path)) or "").strip()
-        if text.isdigit() and int(text):
-            troubles.append(f"{path.parts[-4]} has {text} errors in {path.name}")
-    yield verdict("neuron_hardware", troubles, "no uncorrected errors of memory")
+    devices = {PurePath(path).name: _neuron_files(path) for path in paths(f"{_NEURON_DEVICES}/neuron[0-9]*")}
+    yield _neuron_model(facts, {name: said["device_name"] for name, said in devices.items() if "device_name" in said})
+    counters = {(name, each): said[each] for name, said in devices.items() for each in _COUNTERS if each in said}
+    if counters:
+        troubles = [f"{each} of {name} is {value}" for (name, each), value in counters.items() if int(value)]
+        yield verdict("neuron_hardware", troubles, "no uncorrected errors of memory")
+    else:
+        yield not_checked("neuron_hardware", "the driver shows no counters of uncorrected errors")
+
+
+def _neuron_model(facts: Facts, models: dict[str, str]) -> Check:
+    wanted = _NEURON_MODELS.get(facts.neuron)
+    if not models or wanted is None:
+        return not_checked("neuron_model", "the driver does not say" if wanted else "its driver's name is not known")
+    troubles = [
+        f"{device} is {model}, and {facts.instance_type} has {wanted}"
+        for device, model in models.items()
+        if model != wanted
+    ]
+    return verdict("neuron_model", troubles, wanted)
+
+
+def _neuron_files(device: str) -> dict[str, str]:
+    """Return what a device's files say, by their names: version 2.31 of the driver moved them to other folders."""
+    found = {}
+    for folder, folders, names in os.walk(ROOT + device):
+        # Each core has hundreds, and none of these.
+        folders[:] = [name for name in folders if not name.startswith("neuron_core")]
+        for name in {"device_name", *_COUNTERS}.intersection(names):
+            text = (read_text(f"{folder[len(ROOT) :]}/{name}") or "").strip()
+            if text.isdigit() or (text and name == "device_name"):
+                found[name] = text
+    return found

@@ -31,6 +31,7 @@ class Facts(NamedTuple):
         gpus: NVIDIA GPUs.
         gpu: Their model, as EC2 spells it.
         neuron_devices: Neuron devices.
+        neuron: Their model, as EC2 spells it.
         efa_devices: Elastic Fabric Adapters of the launch template.
         disks: Local NVMe disks.
         mount_point: Where the file system is mounted.
@@ -44,6 +45,7 @@ class Facts(NamedTuple):
     gpus: int = 0
     gpu: str = ""
     neuron_devices: int = 0
+    neuron: str = ""
     efa_devices: int = 0
     disks: int = 0
     mount_point: str = ""
