@@ -224,11 +224,11 @@ class Health:
         }
         broken |= {one for view in views for one in view.record.unfinished}
         wanted = self._reader.read_wanted(groups) if broken else {}
-        kept = self._reader.read_kept(broken)
+        read = self._reader.read_instances(broken)
         findings: list[Finding] = []
         done: list[Finding] = []
         for view in views:
-            whole = replace(view, wanted=wanted.get(view.name), kept=kept)
+            whole = replace(view, wanted=wanted.get(view.name), kept=read.kept, stopped=read.stopped)
             decided = decide(whole, context)
             findings += decided
             done += self._executor.apply(whole, decided) if acts else []

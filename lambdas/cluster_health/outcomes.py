@@ -146,6 +146,7 @@ class GroupView:
         wanted: What the power function wants. None: that is not known.
         kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty. Nodes of which it is not
             known are missing.
+        stopped: Its nodes that are stopped in EC2, as far as that is known.
     """
 
     name: str
@@ -155,6 +156,7 @@ class GroupView:
     nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
     wanted: Wanted | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
+    stopped: frozenset[str] = frozenset()
 
     @property
     def surplus(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import time_text
@@ -115,6 +115,8 @@ class Progress:
     def _after_cordon(self, group: OwnedGroup, owned: Node) -> Finding:
         repair, node, policy = self._repair, self._node, self._context.policy
         cordoned = owned.in_standby or not group.owner.reboots
+        if owned.state == IN_SERVICE and repair.answered and not self._context.is_recent(repair.asked, _SHOWS_WITHIN):
+            return self._leave_to_operator()
         if not cordoned:
             return self._ask(Step.CORDON, "is taken out of service")
         if owned.state == "EnteringStandby":
@@ -133,8 +135,7 @@ class Progress:
 
     def _after_reboot(self, owned: Node) -> Finding:
         if owned.state == IN_SERVICE:
-            text = "was put back into service by another than this function, and is left alone"
-            return self._end(End.HELD, text, waits=True)
+            return self._leave_to_operator()
         node = self._node
         has_booted = node.boot_id != self._repair.boot_id
         if has_booted and node.new_faults:
@@ -142,18 +143,28 @@ class Progress:
             return self._repair_with(Step.REPLACE, f"has rebooted and is still broken ({said}): it is terminated")
         if has_booted and node.is_verified:
             return self._give_back("has rebooted and passed its verification", owned)
-        return self._while_booting(has_booted=has_booted, now=self._context.now)
+        return self._while_booting(has_booted=has_booted)
 
-    def _while_booting(self, *, has_booted: bool, now: datetime) -> Finding:
-        repair, node = self._repair, self._node
+    def _while_booting(self, *, has_booted: bool) -> Finding:
+        """Wait for a node that boots; only what EC2 says of it replaces one that says nothing."""
+        repair, node, context = self._repair, self._node, self._context
+        down, stopped = node.down_since, repair.instance_id in self._view.stopped
+        is_over = not context.is_recent(repair.since, context.policy.verify_timeout)
+        if is_over and (stopped or is_silent(node, context)):
+            why = (
+                "is stopped in EC2" if stopped else "fails EC2's status checks and has not reported since its reboot"
+            )
+            return self._repair_with(Step.REPLACE, f"{why}: it is terminated")
         if not repair.answered:
             return self._repair_with(Step.REBOOT, "is rebooted")
-        if now - repair.since < self._context.policy.verify_timeout:
+        if not is_over or (down is not None and context.is_recent(down, context.policy.impaired_for)):
             return self._wait(Outcome.WAIT, "boots, and is verified")
-        if has_booted and not is_silent(node, self._context):
-            text = "has rebooted, reports, and was not verified: verify it, or replace it"
-            return self._end(End.HELD, text, waits=True)
-        return self._repair_with(Step.REPLACE, "has not reported since its reboot, and is terminated")
+        text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
+        return self._end(End.HELD, f"{text}: verify it, or replace it", waits=True)
+
+    def _leave_to_operator(self) -> Finding:
+        text = "was put back into service by another than this function, and is left alone"
+        return self._end(End.HELD, text, waits=True)
 
     def _after_return(self, owned: Node) -> Finding:
         if owned.state == IN_SERVICE:

@@ -30,6 +30,9 @@ _MAX_VALUES = 200
 _EVENTS = ("instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop")
 _OVER = ("[Completed]", "[Canceled]")
 
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+_STOPPED = ("stopping", "stopped")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Statuses:
@@ -42,6 +45,19 @@ class Statuses:
 
     impaired: Mapping[str, datetime | None] = field(default_factory=dict)
     notices: Mapping[str, Notice] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instances:
+    """What EC2 says of broken nodes.
+
+    Attributes:
+        kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty.
+        stopped: The nodes that are stopped, or being stopped.
+    """
+
+    kept: Mapping[str, str]
+    stopped: frozenset[str]
 
 
 class HealthReader:
@@ -128,13 +144,13 @@ class HealthReader:
         wanted = {name: _wanted(items[name], group) for name, group in groups.items() if items.get(name) is not None}
         return {name: one for name, one in wanted.items() if one is not None}
 
-    def read_kept(self, ids: Iterable[str]) -> dict[str, str]:
-        """Read why an operator keeps nodes, by their ids: the end of a sentence, or empty. Unknown ones are left out.
+    def read_instances(self, ids: Iterable[str]) -> Instances:
+        """Read which nodes an operator keeps, and which are stopped in EC2. Of unknown ones nothing is said.
 
         Args:
             ids: The nodes.
         """
-        asked, kept = sorted(ids), dict[str, str]()
+        asked, kept, stopped = sorted(ids), dict[str, str](), set[str]()
         try:
             for start in range(0, len(asked), _MAX_VALUES):
                 condition: FilterTypeDef = {"Name": "instance-id", "Values": asked[start : start + _MAX_VALUES]}
@@ -142,9 +158,11 @@ class HealthReader:
                 for one in (i for page in pages for r in page["Reservations"] for i in r.get("Instances", [])):
                     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in one.get("Tags", [])}
                     kept[one.get("InstanceId", "")] = KeepTags.from_tags(tags).kept(self._now) or ""
+                    if one.get("State", {}).get("Name") in _STOPPED:
+                        stopped.add(one.get("InstanceId", ""))
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, f"tags of broken nodes could not be read: {_LATER}", error)
-        return kept
+        return Instances(kept=kept, stopped=frozenset(stopped))
 
 
 def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:

@@ -412,7 +412,7 @@ class History:
         self.nodes[name].back_at = self.minute + self.draw.choice([3, 5, 8])
         if not self.calm and self.draw.random() < 0.1:
             self.nodes[name].back_at = None
-            self.nodes[name].silent = True
+            self._silence(name)
 
     # What must hold
 

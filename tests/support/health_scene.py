@@ -53,7 +53,7 @@ class FakeNodesEc2(FakeService):
         tags: The tags of instances, by their ids.
         impaired: Since when instances are impaired.
         events: The scheduled events of instances.
-        stopped: The instances that cannot be rebooted.
+        stopped: The instances that are stopped, and cannot be rebooted.
         rebooted: The instances that were rebooted, in order.
     """
 
@@ -76,7 +76,8 @@ class FakeNodesEc2(FakeService):
         self.record("DescribeInstances", parameters, names=condition["Values"])
         for one in condition["Values"]:
             tags = [{"Key": key, "Value": value} for key, value in self.tags.get(one, {}).items()]
-            yield {"Reservations": [{"Instances": [{"InstanceId": one, "Tags": tags}]}]}
+            state = {"Name": "stopped" if one in self.stopped else "running"}
+            yield {"Reservations": [{"Instances": [{"InstanceId": one, "Tags": tags, "State": state}]}]}
 
     def describe_statuses(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Answer DescribeInstanceStatus by one filter."""

@@ -76,22 +76,48 @@ def test_a_node_that_waits_for_an_operator_stays_until_it_reports(scene: HealthS
 
 def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeGroup) -> None:
     node, other = ids(group)[:2]
-    scene.nodes_ec2.stopped = {node}
     scene.fault(node)
-    with pytest.raises(PartialFailureError):
-        scene.drained(node)
-    for _ in range(19):
+    for turn in range(20):
+        scene.nodes_ec2.fail_next("RebootInstances", "UnauthorizedOperation")
         with pytest.raises(PartialFailureError):
-            scene.both()
+            scene.both() if turn else scene.drained(node)
     scene.both()
     assert scene.both()[node]["outcome"] == "held"
     assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
 
 
-def test_a_node_that_an_operator_puts_back_is_left_alone(scene: HealthScene, group: FakeGroup) -> None:
+@pytest.mark.parametrize("known", ["impaired", "stopped", ""])
+def test_a_node_that_says_nothing_after_its_reboot_is_replaced_only_if_ec2_says_that_it_is_broken(
+    scene: HealthScene, group: FakeGroup, known: str
+) -> None:
     node = ids(group)[0]
     scene.fault(node)
     scene.drained(node)
+    scene.both(2)
+    if known == "impaired":
+        scene.nodes_ec2.impaired[node] = scene.now
+    elif known:
+        scene.nodes_ec2.stopped = {node}
+    scene.both(20)
+    if known:
+        scene.both(3)
+        assert node not in dict(group.nodes)
+    else:
+        assert scene.both(60)[node]["outcome"] == "held"
+        assert scene.subjects()[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
+        scene.verified(node)
+        scene.both(3)
+    assert shown(group) == (8, 8, 0)
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_node_that_an_operator_puts_back_is_left_alone(
+    scene: HealthScene, group: FakeGroup, *, drains: bool
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    if drains:
+        scene.drained(node)
     calls = scene.watch_repairs()
     scene.auto_scaling.exit_standby(AutoScalingGroupName=group.name, InstanceIds=[node])
     scene.both(60)
