@@ -81,8 +81,10 @@ class Run:
 
         Raises:
             SystemExit: A node is drained, and the state is saved.
-            RuntimeError: There is a checkpoint, and `restore` was not called.
+            RuntimeError: There is a checkpoint, and `restore` was not called; or this was called before.
         """
+        if self._count:
+            raise RuntimeError("run.steps() was called before: count the steps of all epochs in one loop")
         self._count = count
         self._step = self._saver.first_step() if find_spec("torch") else 0
         self._reporter.start()

@@ -38,6 +38,10 @@ def test_steps_without_a_report_count_too(capsys: pytest.CaptureFixture[str]) ->
 
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["step"], "Loss" in line) == (2, False)
+    with pytest.raises(
+        RuntimeError, match=r"run.steps\(\) was called before: count the steps of all epochs in one loop"
+    ):
+        next(run.steps(3))
 
 
 def test_a_script_that_leaves_the_loop_or_fails_is_not_kept_waiting(capsys: pytest.CaptureFixture[str]) -> None:
