@@ -1,4 +1,4 @@
-"""What a process of a job is told of its cluster, its run and its place: by files, Slurm, Kubernetes or torchrun."""
+"""What a process of a job is told of its cluster, its run and its place, by files and by what launched it."""
 
 import json
 import os
@@ -25,6 +25,7 @@ class Launcher(Enum):
     TORCHRUN = "torchrun"
     SLURM = "slurm"
     KUBERNETES = "kubernetes"
+    BATCH = "batch"
     NONE = "none"
 
 
@@ -93,6 +94,15 @@ _VARIABLES: Mapping[Launcher, tuple[str, ...]] = {
     Launcher.SLURM: ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", "SLURM_NODEID", "SLURM_NNODES"),
     # https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, and PET_* of Kubeflow Trainer
     Launcher.KUBERNETES: ("JOB_COMPLETION_INDEX", "PET_NNODES", "", "", "JOB_COMPLETION_INDEX", "PET_NNODES"),
+    # https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html
+    Launcher.BATCH: (
+        "AWS_BATCH_JOB_NODE_INDEX",
+        "AWS_BATCH_JOB_NUM_NODES",
+        "",
+        "",
+        "AWS_BATCH_JOB_NODE_INDEX",
+        "AWS_BATCH_JOB_NUM_NODES",
+    ),
 }
 
 
@@ -146,7 +156,19 @@ def run_name(values: Mapping[str, str]) -> str:
         return named
     if job:
         return f"{values.get('SLURM_JOB_NAME', 'job')}-{job}"
-    return values.get("JOB_NAME") or UNNAMED
+    return values.get("JOB_NAME") or batch_job(values) or UNNAMED
+
+
+def batch_job(values: Mapping[str, str]) -> str:
+    """Return the id of AWS Batch's job, the same on all of its nodes and at each attempt; empty: there is none.
+
+    The id of a node's part is that of the job, `#` and the node's number.
+    https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html
+
+    Args:
+        values: The environment variables.
+    """
+    return values.get("AWS_BATCH_JOB_ID", "").partition("#")[0]
 
 
 def read_cluster(values: Mapping[str, str], *, job_file: Path = JOB_FILE) -> Cluster | None:

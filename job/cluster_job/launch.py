@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_job.drain import JOB_FOLDER, drain_request
-from cluster_job.environment import UNNAMED, Environment, read_environment
+from cluster_job.environment import UNNAMED, Environment, batch_job, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
 from cluster_job.heartbeat import beating
@@ -34,6 +34,8 @@ _NVIDIA = Path("/dev/nvidia0")
 _VERIFY = ("cluster-node", "verify", "--at", "job-start")
 _RENDEZVOUS = ("--rdzv-backend", "--rdzv_backend", "--standalone")
 _NODES = ("--nnodes",)
+_COUNTS = ("SLURM_NNODES", "PET_NNODES", "AWS_BATCH_JOB_NUM_NODES")
+"""Where launchers say how many nodes a job has. All of these start a job again as a whole: no other nodes come."""
 
 
 class UsageError(Exception):
@@ -163,7 +165,8 @@ def torchrun_command(
         raise UsageError(f"the command must be torchrun with its script, got {found}: cluster-run torchrun train.py")
     program, *options = command
     added: list[str] = []
-    nodes = _option(options, _NODES) or given.nnodes or variables.get("SLURM_NNODES") or variables.get("PET_NNODES")
+    said = next((variables[name] for name in _COUNTS if variables.get(name)), None)
+    nodes = _option(options, _NODES) or given.nnodes or said
     if nodes is not None and _option(options, _NODES) is None:
         added += [f"--nnodes={nodes}"]
     if machine.has_gpus and "--numa-binding" in machine.torch_options:
@@ -189,20 +192,32 @@ def _rendezvous(
     if nodes == 1:
         return ["--standalone", restarts]
     obstacle = machine.obstacle or (f"{environment.node} knows no table of runs: set TRAINING_CLUSTER_RUNS_TABLE")
-    host = variables.get("SLURM_LAUNCH_NODE_IPADDR")
     if "PET_MASTER_ADDR" in variables:
         _say(f"the nodes meet as Kubeflow Trainer says, on one whose loss ends the job: {obstacle}")
         return []
-    if host is None:
+    host, is_host = _first_node(variables, machine)
+    if not host:
         raise UsageError(f"{nodes} nodes have no place to meet: {obstacle}; or give torchrun a --rdzv-backend")
     _say(f"the nodes meet on the job's first one, whose loss ends the job: {obstacle}")
-    is_host = int(variables.get("SLURM_NODEID") == "0")
-    meet = ["--rdzv-backend=c10d", named, f"--rdzv-endpoint={host}:{_PORT}", f"--rdzv-conf=is_host={is_host}"]
+    meet = ["--rdzv-backend=c10d", named, f"--rdzv-endpoint={host}:{_PORT}", f"--rdzv-conf=is_host={int(is_host)}"]
     return [*meet, restarts]
+
+
+def _first_node(variables: Mapping[str, str], machine: Machine) -> tuple[str, bool]:
+    """Return the address of the job's first node, and whether this is it; empty: the launcher does not say."""
+    if "AWS_BATCH_JOB_NUM_NODES" in variables:
+        # Batch tells it to the other nodes only.
+        # https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html
+        main = variables.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+        return main or machine.address, not main
+    return variables.get("SLURM_LAUNCH_NODE_IPADDR", ""), variables.get("SLURM_NODEID") == "0"
 
 
 def _attempt(variables: Mapping[str, str]) -> str:
     """Return the name of this start of the run, the same on all nodes; empty where the table counts them."""
+    job = batch_job(variables)
+    if job:
+        return f"{job}-{variables.get('AWS_BATCH_JOB_ATTEMPT', '1')}"
     if not variables.get("SLURM_JOB_ID"):
         return variables.get("TRAINING_CLUSTER_ATTEMPT", "")
     # https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES
@@ -217,8 +232,7 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
             POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
         )
     }
-    # A Slurm job keeps the nodes that it was given, and a JobSet starts all of its pods again; elsewhere others come.
-    keeps = "SLURM_JOB_ID" in variables or "PET_NNODES" in variables
+    keeps = any(name in variables for name in ("SLURM_JOB_ID", *_COUNTS))
     fixed = {FIXED_SIZE: "1"} if keeps and ":" not in (given.nnodes or "") else {}
     return {
         "RUN_NAME": given.run or environment.run,

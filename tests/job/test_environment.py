@@ -1,4 +1,4 @@
-"""What a process of a job reads under torchrun, Slurm, Kubernetes and nothing, with a cluster and without."""
+"""What a process of a job reads under each launcher and under none, with a cluster and without."""
 
 import json
 from pathlib import Path
@@ -26,6 +26,7 @@ SLURM = {
     "SLURM_NNODES": "2",
 }
 KUBERNETES = {"JOB_COMPLETION_INDEX": "2", "PET_NNODES": "4", "JOB_NAME": "llama-node-0"}
+BATCH = {"AWS_BATCH_JOB_ID": "8f1c#1", "AWS_BATCH_JOB_NODE_INDEX": "1", "AWS_BATCH_JOB_NUM_NODES": "2"}
 NO_FILE = Path("/nonexistent/job.json")
 
 
@@ -38,6 +39,8 @@ NO_FILE = Path("/nonexistent/job.json")
         (SLURM | {"RUN_NAME": "llama"}, Launcher.SLURM, "llama", (1, 2, 0, 1, 1, 2)),
         (KUBERNETES, Launcher.KUBERNETES, "llama-node-0", (2, 4, 0, 1, 2, 4)),
         (KUBERNETES | TORCHRUN, Launcher.TORCHRUN, "llama", (11, 16, 3, 8, 1, 2)),
+        (BATCH, Launcher.BATCH, "8f1c", (1, 2, 0, 1, 1, 2)),
+        ({"AWS_BATCH_JOB_ID": "8f1c"}, Launcher.NONE, "8f1c", (0, 1, 0, 1, 0, 1)),
         ({}, Launcher.NONE, "run", (0, 1, 0, 1, 0, 1)),
         ({"TORCHELASTIC_RUN_ID": "none"}, Launcher.NONE, "run", (0, 1, 0, 1, 0, 1)),
     ],

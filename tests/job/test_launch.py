@@ -18,9 +18,16 @@ CLUSTER = {
     "TRAINING_CLUSTER_RUNS_TABLE": "runs",
 }
 SLURM = {"SLURM_JOB_ID": "42", "SLURM_JOB_NAME": "train", "SLURM_NNODES": "4", "SLURM_STEP_ID": "0"}
+BATCH = {
+    "AWS_BATCH_JOB_ID": "8f1c#0",
+    "AWS_BATCH_JOB_ATTEMPT": "2",
+    "AWS_BATCH_JOB_NODE_INDEX": "0",
+    "AWS_BATCH_JOB_NUM_NODES": "2",
+}
 GPU_NODE = launch.Machine(address="10.0.0.7", has_gpus=True, torch_options="--numa-binding --shutdown-timeout")
 OLD_CPU_NODE = launch.Machine(address="10.0.0.7", has_gpus=False, torch_options="--rdzv-id")
 MEET = "--rdzv-backend=cluster-table --rdzv-endpoint=runs --rdzv-id={} --local-addr=10.0.0.7 --max-restarts=1000000"
+FIRST = "--rdzv-backend=c10d --rdzv-id={} --rdzv-endpoint={}:29500 --rdzv-conf=is_host={} --max-restarts=5"
 NEW = "--numa-binding=node --shutdown-timeout=10"
 
 
@@ -47,6 +54,18 @@ def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_
             f"--nnodes=2 {NEW} {MEET.format('llama@uid-0')} train.py",
         ),
         ("torchrun train.py", {"PET_NNODES": "2", "PET_MASTER_ADDR": "node-0-0"}, f"--nnodes=2 {NEW} train.py"),
+        # AWS Batch: its nodes, and a new attempt with each retry.
+        ("torchrun train.py", CLUSTER | BATCH, f"--nnodes=2 {NEW} {MEET.format('8f1c@8f1c-2')} train.py"),
+        (
+            "torchrun train.py",
+            BATCH,
+            f"--nnodes=2 {NEW} {FIRST.format('8f1c@8f1c-2', '10.0.0.7', 1)} train.py",
+        ),
+        (
+            "torchrun train.py",
+            BATCH | {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.1"},
+            f"--nnodes=2 {NEW} {FIRST.format('8f1c@8f1c-2', '10.0.0.1', 0)} train.py",
+        ),
         # Plain nodes: the user says how many.
         (
             "--nnodes 3:4 --run llama torchrun train.py",
@@ -77,8 +96,8 @@ def test_under_slurm_nodes_that_cannot_meet_in_the_table_meet_on_the_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     variables = SLURM | {"SLURM_LAUNCH_NODE_IPADDR": "10.0.0.1", "SLURM_NODEID": "0"}
-    meet = "--rdzv-backend=c10d --rdzv-id=train-42@42-0-0 --rdzv-endpoint=10.0.0.1:29500 --rdzv-conf=is_host=1"
-    assert command("torchrun train.py", variables) == f"torchrun --nnodes=4 {NEW} {meet} --max-restarts=5 train.py"
+    meet = FIRST.format("train-42@42-0-0", "10.0.0.1", 1)
+    assert command("torchrun train.py", variables) == f"torchrun --nnodes=4 {NEW} {meet} train.py"
     poor = launch.Machine(address="", has_gpus=False, torch_options="", obstacle="pip install boto3")
     found = command("torchrun train.py", CLUSTER | variables | {"SLURM_NODEID": "1"}, poor)
     assert "--rdzv-conf=is_host=0" in found
