@@ -131,7 +131,7 @@ FAULTS: list[tuple[Break, int, str]] = [
     (
         lambda node: (node.root / "sys/class/nvme/nvme2/model").unlink(),
         OTHER_HOST,
-        "local_disks: the node has 1 local NVMe disks, and p5.48xlarge has 2; at least 2 is expected",
+        "local_disks: the node has 1 local NVMe disk, and p5.48xlarge has 2; at least 2 is expected",
     ),
     (
         lambda node: node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, 466, wrong=3)}'"),
@@ -205,7 +205,7 @@ def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
     node.command("nvidia-smi", f"if [[ $1 == nvlink ]]; then echo -e '{links}'; else printf '%s\\n' {printed}; fi")
     said = node.verify("--at", "job-end").stdout
     assert said.splitlines() == [
-        "the driver lists 1 GPUs, and p5.48xlarge has 8: Unable to determine the device handle for GPU1: "
+        "the driver lists 1 GPU, and p5.48xlarge has 8: Unable to determine the device handle for GPU1: "
         "0000:54:00.0: Unknown Error; GPU 2 does not answer: GPU requires reset",
         "GPU 0 could not remap a row of its memory",
         "GPU 0 has rows of memory to remap at its next reset",
@@ -298,8 +298,8 @@ def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: Verifie
     node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, 120)}'")
     done = node.verify()
     assert done.returncode == 0
-    said = "all_reduce: 120 GB/s at 1073741824 bytes over 1 node; at least 350 GB/s is expected"
-    assert f"-- {said} (the node does not fail by it: its floor was never measured)" in done.stdout
+    said = "all_reduce: 120 GB/s at 1073741824 bytes over 1 node, below the provisional floor of 350 GB/s"
+    assert f"-- {said} (the node passes)\n" in done.stdout
     assert said in (node.root / "dev/console").read_text()
     assert node.result["passed"]
     [event] = json.loads((node.root / "events").read_text())
@@ -317,7 +317,7 @@ def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: Verifie
             "all_reduce: 210 GB/s at 4294967296 bytes over 2 nodes; at least 380",
         ),
         # A floor of fewer nodes says something, and fails none.
-        ([(2**31, 210.0)], 64, 0, "-- all_reduce: 210 GB/s at 2147483648 bytes over 64 nodes; at least 380 GB/s"),
+        ([(2**31, 210.0)], 64, 0, "-- all_reduce: 210 GB/s at 2147483648 bytes over 64 nodes, below the provisional"),
         ([(2**20, 16.0)], 2, 0, "p5.48xlarge has a floor for runs of 2147483648 bytes or more only"),
         ([], 2, FAILED, "gpu_test: all_reduce_perf printed no results"),
     ],
@@ -369,6 +369,8 @@ def test_versions_are_compared_among_nodes_of_one_image_and_the_same_settings(
 
     def check(instance: str, image: str, nccl: str) -> tuple[bool, str]:
         [found] = check_versions(facts, {"NVIDIA driver": "580.95.05", "NCCL": nccl}, instance, image)
+        # Which of the nodes is right, none of them knows.
+        assert not found.fails
         return found.passed, found.found
 
     fine = "NVIDIA driver 580.95.05, NCCL "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
-from .checking import FLOORS, Check, not_checked, verdict
+from .checking import FLOORS, Check, counted, not_checked, verdict
 from .gpus import Gpu, Reading
 from .node_facts import Facts, partitions, paths, read_text
 from .programs import ROOT, ask
@@ -38,12 +38,12 @@ def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Itera
         yield verdict("gpu_driver", reading.troubles, "")
         return
     lost = "; ".join(reading.troubles)
-    counted = f"the driver lists {len(gpus)} GPUs, and {facts.instance_type} has {facts.gpus}"
+    said = f"the driver lists {counted(len(gpus), 'GPU')}, and {facts.instance_type} has {facts.gpus}"
     few = len(gpus) < facts.gpus
     yield Check(
         "gpu_lost" if reading.troubles else "gpu_count",
         passed=not few,
-        found=f"{counted}: {lost}" if few and lost else counted,
+        found=f"{said}: {lost}" if few and lost else said,
         floor=str(facts.gpus),
     )
     if not gpus:
@@ -81,7 +81,7 @@ def _of_each(name: str, gpus: list[Gpu], value: Callable[[Gpu], int | bool | Non
     troubles = [f"GPU {gpu.number} {trouble.format(found)}" for gpu, found in bad]
     if not troubles and not any(found is not None for _, found in known):
         return not_checked(name, "the driver does not say")
-    return verdict(name, troubles, f"none on {len(gpus)} GPUs", device=bad[0][0].pci if bad else "")
+    return verdict(name, troubles, f"none on {counted(len(gpus), 'GPU')}", device=bad[0][0].pci if bad else "")
 
 
 def _links(gpus: list[Gpu], expected: int) -> Check:
@@ -127,7 +127,7 @@ def check_partitions(facts: Facts) -> Iterator[Check]:
     answer = ask(["nvidia-smi", "--list-gpus"], _SECONDS)
     found = Counter(re.findall(r"^\s+MIG (\S+)\s+Device", answer.text, re.MULTILINE))
     troubles = [
-        f"the GPUs have {found[name]} partitions {name}, and the node group asks for {count * facts.gpus}"
+        f"the GPUs have {counted(found[name], 'partition')} {name}, and the node group asks for {count * facts.gpus}"
         for name, count in wanted.items()
         if found[name] != count * facts.gpus
     ]
@@ -146,7 +146,7 @@ def check_neuron_devices(facts: Facts) -> Iterator[Check]:
     if not facts.neuron_devices:
         return
     found = len(paths("/dev/neuron[0-9]*"))
-    said = f"the node has {found} Neuron devices, and {facts.instance_type} has {facts.neuron_devices}"
+    said = f"the node has {counted(found, 'Neuron device')}, and {facts.instance_type} has {facts.neuron_devices}"
     yield Check("neuron_count", found >= facts.neuron_devices, said, str(facts.neuron_devices))
     devices = {PurePath(path).name: _neuron_files(path) for path in paths(f"{_NEURON_DEVICES}/neuron[0-9]*")}
     yield _neuron_model(facts, {name: said["device_name"] for name, said in devices.items() if "device_name" in said})

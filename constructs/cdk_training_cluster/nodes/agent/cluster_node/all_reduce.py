@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from . import use
-from .checking import FLOORS, Check, not_checked, verdict
+from .checking import FLOORS, Check, counted, not_checked, verdict
 from .gpus import Reading
 from .node_facts import Facts, paths
 from .programs import ROOT, ask
@@ -81,7 +81,7 @@ def judge(text: str, instance_type: str, nodes: int) -> Iterator[Check]:
         "gpu_test", [f"{wrong} results of all_reduce_perf are wrong"] if wrong else [], "all results are right"
     )
     best = max(rows, key=lambda row: row.size)
-    found = f"{best.gb_per_s:.0f} GB/s at {best.size} bytes over {nodes} node{'' if nodes == 1 else 's'}"
+    found = f"{best.gb_per_s:.0f} GB/s at {best.size} bytes over {counted(nodes, 'node')}"
     floors = _floors(instance_type, nodes)
     judged = [(row, floor) for floor in floors for row in rows if row.size >= floor["min_bytes"]]
     if not judged:
@@ -92,7 +92,7 @@ def judge(text: str, instance_type: str, nodes: int) -> Iterator[Check]:
     yield Check(
         "all_reduce",
         passed=row.gb_per_s >= floor["gb_per_s"],
-        found=f"{row.gb_per_s:.0f} GB/s at {row.size} bytes over {nodes} node{'' if nodes == 1 else 's'}",
+        found=f"{row.gb_per_s:.0f} GB/s at {row.size} bytes over {counted(nodes, 'node')}",
         floor=f"{floor['gb_per_s']} GB/s",
         provisional=floor["provisional"] or floor["nodes"] != nodes,
     )

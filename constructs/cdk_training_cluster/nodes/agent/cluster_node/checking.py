@@ -45,11 +45,20 @@ class Check(NamedTuple):
     @property
     def sentence(self) -> str:
         """What an operator reads."""
-        said = f"{self.name}: {self.found}" + (f"; at least {self.floor} is expected" if self.floor else "")
         if self.passed or self.fails:
-            return said
-        why = "its floor was never measured" if self.provisional else "the fault table asks to observe it"
-        return f"{said} (the node does not fail by it: {why})"
+            return f"{self.name}: {self.found}" + (f"; at least {self.floor} is expected" if self.floor else "")
+        below = f", below the provisional floor of {self.floor}" if self.floor else ""
+        return f"{self.name}: {self.found}{below} (the node passes)"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, in words.
+
+    Args:
+        number: The number.
+        noun: One of them.
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def not_checked(name: str, why: str) -> Check:

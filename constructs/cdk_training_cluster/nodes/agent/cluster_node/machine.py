@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from cluster_contract import node_files
 
 from . import drain_files, progress
-from .checking import FLOORS, Check, not_checked, verdict
+from .checking import FLOORS, Check, counted, not_checked, verdict
 from .node_facts import Facts, paths, read_text
 from .programs import ROOT, ask
 from .walk import WORKING_DIRECTORY
@@ -34,7 +34,7 @@ def check_efa_devices(facts: Facts) -> Iterator[Check]:
     if not facts.efa_devices:
         return
     devices = paths("/sys/class/infiniband/*")
-    said = f"the node has {len(devices)} EFA devices, and its launch template asks for {facts.efa_devices}"
+    said = f"the node has {counted(len(devices), 'EFA device')}, and its launch template asks for {facts.efa_devices}"
     yield Check("efa_count", len(devices) >= facts.efa_devices, said, str(facts.efa_devices))
     states = {PurePath(device).name: read_text(f"{device}/ports/1/state") for device in devices}
     down = [f"{name} is {state.strip()}" for name, state in states.items() if state and "ACTIVE" not in state]
@@ -168,7 +168,7 @@ def check_disks(facts: Facts) -> Iterator[Check]:
     if facts.disks:
         models = [(read_text(path) or "").strip() for path in paths("/sys/class/nvme/*/model")]
         found = models.count(_LOCAL_DISK)
-        said = f"the node has {found} local NVMe disks, and {facts.instance_type} has {facts.disks}"
+        said = f"the node has {counted(found, 'local NVMe disk')}, and {facts.instance_type} has {facts.disks}"
         yield Check("local_disks", found >= facts.disks, said, str(facts.disks))
     room = os.statvfs(ROOT or "/")
     free = room.f_bavail * room.f_frsize / 2**30

@@ -143,7 +143,9 @@ class Watched:
             self._dismissed.discard(notice.code)
             drain_files.remove(notice.code)
         if any(notice.drains for notice in gone) and not self._has_draining_faults:
-            self._tell(ReportKind.RECOVERED, sentence=f"over: {', '.join(notice.code for notice in gone)}")
+            self._tell(
+                ReportKind.RECOVERED, sentence=f"no longer so: {'; '.join(notice.sentence for notice in gone)}"
+            )
 
     def used(self, in_use: bool | None) -> None:
         """Take whether jobs use the node. None: that is not known, which is not the same as no.

@@ -22,6 +22,7 @@ Before=slurmd.service
 $online
 [Service]
 Type=oneshot
+TimeoutStartSec=45min
 ExecStart=/bin/bash ${SCRIPTS_DIR#"$ROOT"}/bootstrap.sh --boot
 
 [Install]
