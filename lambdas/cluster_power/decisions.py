@@ -192,7 +192,11 @@ def _explain(decision: Decision, context: Context) -> Decision:
     ours = ours or (elsewhere and (group.is_smaller_by_order or group.goal == group.record.size))
     grace, now = context.settings.launch_grace, context.now
     region = context.settings.region
-    missing = find_problem(group, goal=group.goal, sized_by_us=ours, grace=grace, now=now, region=region)
+    own = context.settings.groups[decision.node_group] if context.is_configured(group) else None
+    reserved = own is not None and bool(own.block or own.reservation_id)
+    missing = find_problem(
+        group, goal=group.goal, sized_by_us=ours, grace=grace, now=now, region=region, reserved=reserved
+    )
     surplus = find_surplus(group, goal=group.goal, grace=grace, now=now, region=region)
     decision = replace(
         decision,

@@ -65,7 +65,14 @@ class Finding:
 
 
 def find_problem(
-    group: Group, *, goal: int, sized_by_us: bool, grace: timedelta, now: datetime, region: str
+    group: Group,
+    *,
+    goal: int,
+    sized_by_us: bool,
+    grace: timedelta,
+    now: datetime,
+    region: str,
+    reserved: bool = False,
 ) -> Finding:
     """Say why a group has fewer nodes in service than it should.
 
@@ -79,8 +86,10 @@ def find_problem(
         grace: How long nodes may take to launch.
         now: The time.
         region: The cluster's region, for commands.
+        reserved: Whether it runs in a reservation or block alone, where a node has to be gone before another comes.
     """
-    if goal - group.in_service - group.places_of_standby <= _preparing(group, now):
+    coming = _preparing(group, now) + (_freed(group, grace, now) if reserved else 0)
+    if goal - group.in_service - group.places_of_standby <= coming:
         return Finding(outlook=Outlook.PENDING if group.may_launch(goal) else Outlook.COMPLETE)
     grace = max(grace, group.owner.launch_time)
     most = f"up to {goal}" if group.engine_sized else str(goal)
@@ -234,6 +243,15 @@ def _preparing(group: Group, now: datetime) -> int:
         or (node.launched is not None and now - node.launched < longest.get(node.state, timedelta(0)))
         for node in group.nodes.values()
     )
+
+
+def _freed(group: Group, grace: timedelta, now: datetime) -> int:
+    """Return how many nodes were terminated within the grace: launches in their places fail until they are gone.
+
+    A node may wait in a lifecycle hook first, and Auto Scaling tries again in its own time.
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
+    """
+    return sum(one.termination and now - one.started < grace for one in group.activities or ())
 
 
 def _launches(group: Group) -> list[Activity]:

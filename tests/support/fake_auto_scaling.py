@@ -68,6 +68,7 @@ class FakeGroup:
     _versions: dict[str, int | None] = field(default_factory=dict)
     _ids: dict[str, list[str]] = field(default_factory=dict)
     _launched: int = 0
+    _asked: list[str] = field(default_factory=list)
 
     @property
     def arn(self) -> str:
@@ -117,6 +118,7 @@ class FakeGroup:
             self.in_service -= state == "InService"
             self.launching -= state == "Pending"
         self.terminating.append(instance_id)
+        self._asked.append(instance_id)
 
     def enter_standby(self, instance_id: str, *, lowers: bool = True) -> None:
         """Put a node that is in service into Standby, and lower the size."""
@@ -134,6 +136,8 @@ class FakeGroup:
 
     def settle(self, now: datetime) -> None:
         """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
+        while self._asked:
+            self._record(now, f"Terminating EC2 instance: {self._asked.pop()}", "InProgress", "")
         if not self.hooked:
             self.terminating.clear()
             self.others = [state for state in self.others if state != "Terminating:Wait"]

@@ -92,7 +92,8 @@ class FakeReservation:
             return
         if self.is_block and not open_now:
             self.group.in_service, self.group.launching = min(self.group.in_service, self._elsewhere), 0
-        self.group.capacity = self._elsewhere + (self.bought - self.others if open_now else 0)
+        inside = self.bought - self.others - len(self.group.terminating)
+        self.group.capacity = self._elsewhere + (inside if open_now else 0)
         self.group.failure = RESERVATION_FULL
 
     def describe(self) -> dict[str, Any]:

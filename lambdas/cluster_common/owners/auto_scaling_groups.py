@@ -298,4 +298,5 @@ def _activity(raw: "ActivityTypeDef") -> Activity:
         failed=status in ("Failed", "Cancelled"),
         finished=status in ("Failed", "Cancelled", "Successful"),
         message=" ".join(raw.get("StatusMessage", said).split()),
+        termination=said.startswith("Terminating"),
     )

@@ -23,6 +23,7 @@ class Activity:
         failed: Whether it ended without a node.
         finished: Whether it ended at all.
         message: What AWS says of it.
+        termination: Whether it terminates a node.
     """
 
     launch: bool
@@ -30,6 +31,7 @@ class Activity:
     failed: bool
     finished: bool
     message: str
+    termination: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

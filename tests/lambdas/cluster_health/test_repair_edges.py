@@ -195,3 +195,20 @@ def test_in_a_group_whose_size_an_operator_has_set_no_other_node_takes_a_place(
     scene.auto_scaling.set_desired_capacity(AutoScalingGroupName=group.name, DesiredCapacity=8)
     scene.both(5)
     assert shown(group) == (8, 8, 0)
+
+
+def test_in_a_full_reservation_a_node_that_goes_is_no_shortage(scene: HealthScene) -> None:
+    group = scene.add()
+    scene.add_reservation(group, release=False)
+    scene.minute(3)
+    node = ids(group)[0]
+    group.hooked = True
+    scene.fault(node, REPLACE)
+    scene.both()
+    scene.drained(node)
+    scene.both(6)
+    assert (shown(group), group.terminating) == ((8, 7, 0), [node])
+    group.hooked = False
+    scene.both(3)
+    assert shown(group) == (8, 8, 0)
+    assert not [one for one in scene.subjects() if node not in one]
