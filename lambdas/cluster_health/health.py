@@ -258,6 +258,11 @@ class Health:
             unread = self._settings.groups.keys() - groups.keys()
             present = {one for one, node in self._store.nodes.items() if node.node_group in unread}
             self._store.forget_gone(present | {one for group in groups.values() for one in group.nodes})
+            for name, group in groups.items():
+                record = self._store.group(name)
+                found = record.pruned(group.nodes, self._now - self._settings.policy.window)
+                if found != record:
+                    self._store.save_group(name, found)
         except StateChangedError:
             return  # The next run does it.
         except AWS_ERRORS as error:

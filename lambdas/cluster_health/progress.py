@@ -233,9 +233,8 @@ class Progress:
         return self._finding(outcome, text)
 
     def _end(self, end: End, text: str, *, waits: bool = False) -> Finding:
-        record, policy = self._view.record, self._context.policy
         finding = self._finding(_ENDS[end], text)
-        return finding.with_record(record.with_end(end, self._context.now, policy.window, waits=waits))
+        return finding.with_record(self._view.record.with_end(end, self._context.now, waits=waits))
 
     def _finding(self, outcome: Outcome, text: str) -> Finding:
         view, repair, region = self._view, self._repair, self._context.region

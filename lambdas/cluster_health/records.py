@@ -1,8 +1,8 @@
 """What the function remembers: of each node what it reported, of each node group its repairs, and the bad serials."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from cluster_contract.codec import Open
@@ -212,7 +212,7 @@ class NodeRecord(Open):
                 # It says what a reboot has left of the faults before it.
                 left = found.faults if found.faults_boot == report.boot_id else ()
                 return replace(found, faults=left, verified=_verified(report))._since(report.at)
-            case ReportKind.DRAINED if is_newest:
+            case ReportKind.DRAINED if self.drained is None or report.at >= self.drained:
                 return replace(found, drained=report.at)
             case ReportKind.NOTICE if self.notice is None or report.at >= self.notice.at:
                 notice = Notice(code="report", at=report.at, deadline=report.deadline, sentence=report.sentence)
@@ -316,8 +316,8 @@ class GroupRecord(Open):
         began = [one.began for one in (*self.past, self.repair) if one is not None]
         return sum(one > moment for one in began)
 
-    def with_end(self, end: End, now: datetime, window: timedelta, *, waits: bool = False) -> "GroupRecord":
-        """Return the record once its repair is over; what began before the window is forgotten, but held nodes."""
+    def with_end(self, end: End, now: datetime, *, waits: bool = False) -> "GroupRecord":
+        """Return the record once its repair is over."""
         repair = self.repair
         if repair is None:
             return self
@@ -329,12 +329,20 @@ class GroupRecord(Open):
             rebooted=repair.rebooted,
             waits=waits,
         )
-        kept = [one for one in self.past if one.began > now - window or self._is_held_still(one, repair)]
-        return replace(self, repair=None, past=(*kept, over))
+        return replace(self, repair=None, past=(*self.past, over))
 
-    @staticmethod
-    def _is_held_still(one: PastRepair, repair: Repair) -> bool:
-        return one.end is End.HELD and one.instance_id != repair.instance_id
+    def pruned(self, present: Collection[str], since: datetime) -> "GroupRecord":
+        """Return the record without what no longer counts: no node is held that is gone.
+
+        Args:
+            present: The nodes that there are.
+            since: Since when repairs count.
+        """
+        past = (
+            replace(one, end=End.LEFT) if one.end is End.HELD and one.instance_id not in present else one
+            for one in self.past
+        )
+        return replace(self, past=tuple(one for one in past if one.began > since or one.end is End.HELD))
 
     @property
     def unfinished(self) -> frozenset[str]:

@@ -16,7 +16,10 @@ _ATTEMPTS = 5
 """How often a change of a node's item is tried beside other runs: each time on what these have written."""
 
 _FORGOTTEN_AFTER = timedelta(days=7)
-"""For how long it is kept what a node has reported that is gone, or has no fault."""
+"""For how long it is kept what a node has reported that is gone.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
+"""
 
 _T = TypeVar("_T")
 
@@ -96,10 +99,8 @@ class HealthStore:
             after = change(before)
             if after == before and self._items.get(key, NO_ITEM).version is not None:
                 return
-            is_broken = after.faulty_since is not None or after.down_since is not None
-            expires = None if is_broken else self._now + _FORGOTTEN_AFTER
             try:
-                self._write(key, encode(after), expires)
+                self._write(key, encode(after), None)
             except StateChangedError:
                 self._items[key] = self._table.read(key)
                 if attempt == _ATTEMPTS - 1:
@@ -121,16 +122,22 @@ class HealthStore:
                 self._write(_SERIAL + serial, encode(bad), self._now + SERIALS_REMEMBERED)
 
     def forget_gone(self, present: Collection[str]) -> None:
-        """Let what is known of nodes be forgotten that are gone.
+        """Let what is known of nodes be forgotten that are gone, and keep it of those that are there.
 
         Args:
             present: The nodes that there are.
+
+        Raises:
+            StateChangedError: Another run has changed what is known of one.
         """
         for instance_id, node in self.nodes.items():
             key = _NODE + instance_id
-            if instance_id not in present and self._items[key].expires is None:
+            is_kept, is_present = self._items[key].expires is None, instance_id in present
+            if is_kept and not is_present:
                 gone = replace(node, faults=(), faulty_since=None, down_since=None)
                 self._write(key, encode(gone), self._now + _FORGOTTEN_AFTER)
+            elif is_present and not is_kept:
+                self._write(key, encode(node), None)
 
     def _write(self, key: str, values: dict[str, object], expires: datetime | None) -> None:
         self._items[key] = self._table.write(key, values, seen=self._items.get(key, NO_ITEM), expires=expires)

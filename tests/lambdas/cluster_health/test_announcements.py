@@ -8,7 +8,7 @@ import pytest
 from cluster_common.errors import InvalidEventError, PartialFailureError
 from cluster_contract.health import ReportKind
 from fake_auto_scaling import FakeGroup
-from health_scene import FAILED, OBSERVE, HealthScene, aws_event, ids, shown
+from health_scene import FAILED, HEALTH_PART, OBSERVE, REPLACE, HealthScene, aws_event, ids, shown
 
 RETIREMENT = "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED"
 
@@ -120,6 +120,34 @@ def test_an_operator_may_look_and_changes_nothing(scene: HealthScene, group: Fak
     assert (writes, shown(group)) == ([], (8, 8, 0))
     with pytest.raises(InvalidEventError, match="action must be one of tick, status"):
         scene.health({"action": "run"})
+
+
+def test_what_a_node_reported_is_kept_while_it_is_there_and_for_a_week_after(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.verified(node, serials=("s-1",))
+
+    def expires() -> Any:
+        return scene.dynamodb.values(HEALTH_PART, f"node/{node}").get("expires")
+
+    assert expires() is None
+    group.terminate(node)
+    scene.both()
+    assert expires() == (scene.now + timedelta(days=7)).timestamp()
+    group.standby = [node]
+    scene.both()
+    assert expires() is None
+
+
+def test_a_late_report_of_a_drained_node_counts(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    drained = scene.now + timedelta(seconds=20)
+    scene.now += timedelta(minutes=1)
+    scene.fault(node, REPLACE)
+    scene.report(node, ReportKind.DRAINED, at=drained)
+    assert scene.node_record(node).drained == drained
 
 
 def test_reports_that_come_twice_late_or_after_a_reboot_say_what_is_newest(

@@ -74,6 +74,25 @@ def test_a_node_that_waits_for_an_operator_stays_until_it_reports(scene: HealthS
     assert (shown(group), calls) == ((8, 8, 0), ["EnterStandby", "RebootInstances", "ExitStandby"])
 
 
+def test_a_node_that_was_left_out_of_service_is_forgotten_when_it_is_gone(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.nodes_ec2.tags = {node: {KEEP_TAG: "true"}}
+    scene.fault(node)
+    scene.drained(node)
+    scene.both()
+    assert scene.group_record().unfinished == {node}
+    group.terminate(node, lowers=False)
+    scene.both(3)
+    record = scene.group_record()
+    assert [one.end for one in record.past] == ["left"]
+    assert not record.unfinished
+    scene.now += minutes(24 * 60)
+    scene.both()
+    assert scene.group_record().past == ()
+
+
 def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeGroup) -> None:
     node, other = ids(group)[:2]
     scene.fault(node)
