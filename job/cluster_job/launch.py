@@ -71,7 +71,7 @@ def main() -> None:
 def _run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     environment = read_environment()
-    command = torchrun_command(given, os.environ, environment, _machine())
+    command = torchrun_command(given, os.environ, environment, _machine(environment))
     variables = _variables(given, environment, os.environ)
     if given.dry_run:
         added = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
@@ -260,7 +260,7 @@ def _most(nodes: str) -> int:
     return int(nodes.rpartition(":")[2])
 
 
-def _machine() -> Machine:
+def _machine(environment: Environment) -> Machine:
     spec = importlib.util.find_spec("torch")
     torch = Path(spec.origin).parent / "distributed" if spec is not None and spec.origin else Path("/nonexistent")
     obstacle = ""
@@ -268,9 +268,25 @@ def _machine() -> Machine:
         obstacle = "torch must be 2.5 or newer"
     elif importlib.util.find_spec("boto3") is None:
         obstacle = "pip install boto3 in the environment of torchrun"
+    elif environment.cluster is not None and not _has_credentials():
+        obstacle = "the job has no AWS credentials: give its pods or containers a role that may use the table of runs"
     return Machine(
         address=_address(), has_gpus=_NVIDIA.exists(), torch_options=_text(torch / "run.py"), obstacle=obstacle
     )
+
+
+def _has_credentials() -> bool:
+    """Return whether AWS's calls can be signed: pods reach no role of their node where it answers one hop only.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
+    """
+    from botocore.session import Session  # noqa: PLC0415 - boto3 brings it
+
+    session = Session()
+    # A node that is slow to answer must not meet elsewhere than the others.
+    session.set_config_variable("metadata_service_timeout", 3)
+    session.set_config_variable("metadata_service_num_attempts", 5)
+    return session.get_credentials() is not None
 
 
 def _text(file: Path) -> str:

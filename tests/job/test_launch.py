@@ -104,6 +104,17 @@ def test_under_slurm_nodes_that_cannot_meet_in_the_table_meet_on_the_first(
     assert "whose loss ends the job: pip install boto3\n" in capsys.readouterr().err
 
 
+def test_a_pod_that_reaches_no_role_has_no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert not launch._has_credentials()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    assert launch._has_credentials()
+
+
 def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> None:
     assert command("torchrun train.py", {}, OLD_CPU_NODE) == "torchrun --standalone --max-restarts=5 train.py"
 

@@ -44,12 +44,12 @@ _LITTLE = {"cpu": "100m", "memory": "64Mi"}
 
 
 def runs_on_nodes(wanted: Wanted) -> bool:
-    """Say whether the nodes have the package: those that Karpenter or HyperPod launch are not set up with it.
+    """Say whether the nodes have the package: those that Karpenter launches are not set up by the cluster.
 
     Args:
         wanted: The cluster.
     """
-    return not wanted.hyperpod and not wanted.settings.karpenter
+    return not wanted.settings.karpenter
 
 
 def command(wanted: Wanted, program: str) -> Sequence[str]:

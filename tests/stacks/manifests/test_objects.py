@@ -80,7 +80,7 @@ def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluste
 
 @every_folder
 def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: Wanted) -> None:
-    has_it = not cluster.hyperpod and not cluster.settings.karpenter
+    has_it = not cluster.settings.karpenter
     for runtime in objects(cluster, "TrainingRuntime"):
         (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
         spec = node["template"]["spec"]["template"]["spec"]
