@@ -7,7 +7,7 @@ user runs it, from the cluster file on. Out of the templates that it writes, an 
 (see `typed_app`), and proven to give the same templates: if it does not, nothing is measured. Then both run in
 processes of their own, started cold, in turn; one turn before the first counts for nothing. Everything else is equal:
 interpreter, context flags, stacks, CDK's validation off. The typed app has less to do: it reads no cluster file and
-stages no files. What these cost is told too: a second typed app stages the files that the library uploads, and
+stages no files. What these cost is measured too: a second typed app stages the files that the library uploads, and
 `eight-p5` is `TrainingCluster` in one stack, without a cluster file.
 
 The sweep is one run of the idle function over fleets of standalone p5.48xlarge, a tenth of which are to be stopped,

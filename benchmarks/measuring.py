@@ -117,7 +117,7 @@ def in_turn(
     Args:
         programs: What to run, by name.
         turns: How many turns count.
-        tell: What is told the number of each turn before it begins.
+        tell: Called with the number of each turn before it begins.
         first: The first turn's number; 1 leaves out the one that counts for nothing. Default: 0
     """
     measured = {name: Runs() for name in programs}

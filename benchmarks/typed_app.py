@@ -1,4 +1,4 @@
-"""Write the app that somebody would write by hand for a cloud assembly: CDK's typed L1 classes and nothing else.
+"""Write the app that a user would write by hand for a cloud assembly: CDK's typed L1 classes and nothing else.
 
 Every resource of every template becomes a `Cfn…` class with typed properties, in stacks of the same names and
 environments. Construct ids are the logical ids, so that none needs an override. References between stacks go

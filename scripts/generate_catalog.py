@@ -177,7 +177,7 @@ def _difference(before: str, after: str) -> str:
 
 
 def _accelerators(description: Description) -> list[dict[str, Any]]:
-    # Inferentia is told twice, as an inference accelerator and as a Neuron device: the second says more.
+    # Inferentia is listed twice, as an inference accelerator and as a Neuron device: the second says more.
     inference = (
         [] if "NeuronInfo" in description else _listed(description, "InferenceAcceleratorInfo", "Accelerators")
     )

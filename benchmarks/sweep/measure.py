@@ -105,7 +105,7 @@ def measure(sizes: Iterable[int], runs: int, tell: Callable[[str], object]) -> d
     Args:
         sizes: How many instances the fleets have.
         runs: How many turns count for a cold start and for the smallest fleet.
-        tell: What is told how far it is.
+        tell: Called with what is measured now.
 
     Raises:
         FailedError: A program fails.

@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         operation = form.get("Action") or self.headers.get("X-Amz-Target", _INVOKE).rpartition(".")[2]
         try:
             return self.server.cloud.answer(service, operation, body, form)
-        except Exception as error:  # told to whoever asked: a closed connection would be tried again
+        except Exception as error:  # the client gets the error: a closed connection would be tried again
             text = f"the sweep's server failed at {operation} of {service}: {type(error).__name__}: {error}"
             return Answer(body=text.encode(), content_type="text/plain", status=HTTPStatus.BAD_REQUEST)
 

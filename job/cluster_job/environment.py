@@ -1,4 +1,4 @@
-"""What a process of a job is told of its cluster, its run and its place, by files and by what launched it."""
+"""The cluster, run and rank of a process, as files and what launched it give them."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Launcher(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What a job is told of its cluster.
+    """The cluster, run and rank of a process.
 
     Attributes:
         cluster: The cluster's name.
@@ -107,7 +107,7 @@ _VARIABLES: Mapping[Launcher, tuple[str, ...]] = {
 
 
 def read_environment(environ: Mapping[str, str] | None = None, *, job_file: Path = JOB_FILE) -> Environment:
-    """Return what the process is told; a process without a cluster or a launcher is rank 0 of 1.
+    """Return the environment of this process; a process without a cluster or a launcher is rank 0 of 1.
 
     Args:
         environ: The environment variables. Default: - the process's own.

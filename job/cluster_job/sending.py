@@ -36,7 +36,7 @@ def make_reporter(work: Work, environment: Environment) -> Reporter:
 
 
 def send_heartbeat(environment: Environment) -> None:
-    """Say that a job is at work on this instance; without a cluster nobody asks.
+    """Report to CloudWatch that a job is at work on this instance; without a cluster nothing is sent.
 
     Args:
         environment: The process's cluster and place.

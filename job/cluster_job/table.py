@@ -62,7 +62,7 @@ class RunTable:
         return _versioned(answer.get("Item"))
 
     def replace(self, key: str, value: bytes, version: int | None) -> tuple[Versioned | None, bool]:
-        """Change what lies at a key, if nobody else did since; return what lies there now, and whether it is ours.
+        """Change a value unless another process has changed it since; return what it is now, and whether it is ours.
 
         Args:
             key: The key within the run.

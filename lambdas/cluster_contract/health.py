@@ -106,7 +106,7 @@ class NodeReport:
         serials: The serials of its accelerators, as far as they can be read.
         checks: The checks of a verification.
         deadline: When the node goes, where that is known.
-        provisional: Whether no check failed but those whose floors nobody has measured yet.
+        provisional: Whether the only checks that failed are those whose floors have not been measured yet.
         sentence: What a notice says, for operators.
     """
 

@@ -67,7 +67,7 @@ class DatasetState(Open):
     Attributes:
         step: The step.
         since: When the step began.
-        run: The run, as nodes are told it.
+        run: The id of the run, which nodes get with their command.
         began: When the run began.
         settings: What the run was begun for, as `fingerprint` says.
         ordered: Whether an operator began the run.

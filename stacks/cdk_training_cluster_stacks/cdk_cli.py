@@ -141,7 +141,7 @@ def _check_bootstrap(session: "boto3.Session", account: str, region: str) -> Non
     try:
         session.client("ssm", region_name=region).get_parameter(Name=_BOOTSTRAP_VERSION)
     except (BotoCoreError, ClientError) as error:
-        # Whoever may not read it may deploy all the same: the CLI then uses its own roles.
+        # An identity that may not read it may deploy all the same: the CLI then uses its own roles.
         if refusal(error) == "ParameterNotFound":
             raise ValueError(
                 f"the CDK is not bootstrapped in the account {account} and the region {region}: run "

@@ -124,7 +124,7 @@ class ClusterPrometheus(Construct):
 
     Attributes:
         workspace: The workspace.
-        collector: What the nodes are told.
+        collector: The settings of the collector on the nodes.
         collector_alarm: The alarm on nodes whose collector cannot be set up.
 
     Source: https://docs.aws.amazon.com/prometheus/latest/userguide/what-is-Amazon-Managed-Service-Prometheus.html

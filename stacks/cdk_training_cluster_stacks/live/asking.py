@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _AT_A_TIME = 8
 _Answer = TypeVar("_Answer")
 Advance = Callable[[str, int, int], None]
-"""Is told what is asked for, how many answers have come, and how many there are to be."""
+"""Called with what is asked for, how many answers have come, and how many there are to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Nodes:
 
 @dataclass(kw_only=True)
 class _Questions:
-    """Carries out questions side by side, and keeps what was refused."""
+    """Asks AWS several questions at once, and keeps what was refused."""
 
     advance: Advance
     refusals: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def ask(
         known: The prices known so far: they say where types are sold, if the Price List does not answer.
         units: What else is priced in that region, by the names of `UNITS`.
         now: The time.
-        advance: Is told how far it is.
+        advance: Called as answers come.
     """
     questions = _Questions(advance=advance)
     types = tuple(dict.fromkeys(name for group in groups for name in group.instance_types))

@@ -1,4 +1,4 @@
-"""Whether the deployer may do what the stacks need, as IAM's policy simulator sees it: nothing is carried out."""
+"""Whether the deployer may do what the stacks need, as IAM's policy simulator sees it: no request changes a thing."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

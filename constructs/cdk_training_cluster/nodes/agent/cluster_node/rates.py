@@ -10,7 +10,7 @@ from .programs import ROOT
 _DEVICES = "/sys/class/infiniband"
 _SENT = "tx_bytes"
 _SENT_AGAIN = "retrans_bytes"
-# Nobody has published what is usual: both only make an operator look. Less traffic than the floor says nothing.
+# No document says what is usual: both limits only ask an operator to look. Less traffic than the floor says nothing.
 _MOST_SENT_AGAIN = 0.01
 _FLOOR_BYTES = 1e9
 _MOST_EVENTS_A_MINUTE = 10
