@@ -66,7 +66,7 @@ def verify_again(instance_id: str, region: str) -> str:
     """
     document = "--document-name AWS-RunShellScript --parameters 'commands=[\"cluster-node verify\"]'"
     command = f"aws ssm send-command --region {region} --instance-ids {instance_id} {document}"
-    return f"When that is mended, verify it again:\n{command}"
+    return f"To verify it again, once what is wrong is mended:\n{command}"
 
 
 def _give_place(group: OwnedGroup, region: str) -> str:

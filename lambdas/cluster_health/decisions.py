@@ -122,9 +122,9 @@ def _begin(broken: _Broken, view: GroupView, context: Context, under_repair: str
         outcome, why = obstacle
         undo = by_hand(view, instance_id, need.action, context.region) if outcome.waits else ""
         key = time_text(need.since)
-        return finding_about(
-            view, instance_id, outcome, f"{need.reason}. It is left alone: {why}", key=key, undo=undo
-        )
+        drains = "takes no new job, its job is asked to end, and it " if broken.node.draining_faults else ""
+        text = f"{need.reason}. It {drains}is not repaired: {why}"
+        return finding_about(view, instance_id, outcome, text, key=key, undo=undo)
     repair = Repair(
         instance_id=instance_id,
         action=need.action,
@@ -167,13 +167,13 @@ def _obstacles(
     if not policy.act:
         yield Outcome.REPORT, "the cluster's health policy only reports"
     if wanted is None:
-        yield Outcome.UNKNOWN, "what the power function wants of its node group could not be read"
+        yield Outcome.UNKNOWN, f"the power function's record of {view.name} could not be read"
         return
     owned = group.nodes[instance_id]
     if view.traits.reboots and not (owned.state == IN_SERVICE or owned.in_standby):
         yield Outcome.UNKNOWN, f"its state is {owned.state}"
     if view.surplus > 0:
-        yield Outcome.GOING, f"its node group has {wanted.size + view.surplus} nodes and is given {wanted.size}"
+        yield Outcome.GOING, f"{view.name} has {wanted.size + view.surplus} nodes and should have {wanted.size}"
     if instance_id not in view.kept:
         yield Outcome.UNKNOWN, "its tags could not be read"
         return
@@ -187,7 +187,7 @@ def _obstacles(
         hours = policy.window.total_seconds() / 3600
         yield (
             Outcome.BUDGET,
-            f"{spent} nodes of its node group were repaired within {hours:g} hours, as many as may be",
+            f"{spent} of {view.name} were repaired within {hours:g} hours, and max_repairs is {policy.max_repairs}",
         )
 
 
@@ -196,7 +196,7 @@ def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator
     if kept and (owned.in_standby or not view.traits.reboots):
         yield Outcome.KEPT, f"it {kept}"
     if owned.in_standby and view.record.held(instance_id) is None:
-        yield Outcome.KEPT, "it was put into Standby by another than this function"
+        yield Outcome.KEPT, "an operator or another tool has put it into Standby"
     if broken.need.action is FaultAction.REPLACE and not view.is_place_kept(instance_id):
         yield Outcome.KEPT, view.lost_place
 

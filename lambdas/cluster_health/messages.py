@@ -7,15 +7,15 @@ from cluster_health.outcomes import Finding, Outcome
 _TITLES = {
     Outcome.CORDON: "is broken and is being repaired",
     Outcome.REPLACE: "is broken and is replaced",
-    Outcome.RELEASE: "is terminated with its stopped node group",
+    Outcome.RELEASE: "is terminated, and no other takes its place",
     Outcome.RETURNED: "is repaired",
     Outcome.REPLACED: "was replaced",
     Outcome.LEFT: "went before its repair was done",
     Outcome.HELD: "is broken and waits for you",
     Outcome.KEPT: "is broken and kept by an operator",
     Outcome.BUDGET: "is broken, and no repair is left",
-    Outcome.REPORT: "is broken",
-    Outcome.OWNER: "is broken",
+    Outcome.REPORT: "is broken; repairs are off (health: act)",
+    Outcome.OWNER: "is broken, and its service repairs it",
 }
 
 

@@ -32,10 +32,10 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
         action, said = strongest(faults), "; ".join(map(str, faults))
         before = [one for one in view.record.past if one.instance_id == instance_id and one.rebooted]
         if action is FaultAction.REBOOT and before and context.is_recent(before[-1].began, context.policy.window):
-            what = f"was rebooted at {time_text(before[-1].began)}, and is broken again ({said})"
+            what = f"was rebooted at {time_text(before[-1].began)}, and reports a fault again ({said})"
             return Need(action=FaultAction.REPLACE, reason=what, since=node.faulty_since)
-        ends = "another node" if action is FaultAction.REPLACE else "a reboot"
-        return Need(action=action, reason=f"has what only {ends} ends ({said})", since=node.faulty_since)
+        clears = "only another node is free of" if action is FaultAction.REPLACE else "a reboot clears"
+        return Need(action=action, reason=f"reports what {clears} ({said})", since=node.faulty_since)
     for serial in node.serials:
         bad = context.bad_serials.get(serial)
         if bad and bad.instance_id != instance_id and context.is_recent(bad.at, SERIALS_REMEMBERED):

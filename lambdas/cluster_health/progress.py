@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from cluster_common.owners.groups import Node, OwnedGroup
-from cluster_common.times import time_text
+from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import by_hand, put_back, verify_again
 from cluster_health.needs import find_need, is_silent
@@ -52,12 +52,14 @@ class Progress:
         """Return what is next."""
         view, group = self._view, self._view.group
         if group is None or group.busy or group.deleting:
-            return self._wait(Outcome.UNKNOWN, f"its {view.traits.noun} could not be read, or is being changed")
+            return self._wait(
+                Outcome.UNKNOWN, f"waits: its {view.traits.noun} could not be read, or is being changed"
+            )
         owned = group.nodes.get(self._repair.instance_id)
         if owned is None or owned.state.startswith(GOING):
             return self._after_leaving()
         if view.wanted is None:
-            return self._wait(Outcome.UNKNOWN, "what the power function wants of its node group could not be read")
+            return self._wait(Outcome.UNKNOWN, f"waits: the power function's record of {view.name} could not be read")
         if not self._context.policy.act:
             return self._only_report(owned)
         if view.wanted.stopped:
@@ -128,7 +130,8 @@ class Progress:
         if not has_drained and self._context.is_recent(repair.since, policy.drain_timeout):
             until = time_text(repair.since + policy.drain_timeout)
             return self._wait(Outcome.WAIT, f"lets its job end, until {until} at the latest")
-        ended = "reports that its job has ended" if has_drained else "had its time to end its job"
+        late = f"did not end its job within {format_minutes(policy.drain_timeout)}"
+        ended = "reports that its job has ended" if has_drained else late
         reboots = group.owner.reboots and need.action is FaultAction.REBOOT
         then = "rebooted" if reboots else "terminated"
         return self._repair_with(Step.REBOOT if reboots else Step.REPLACE, f"{ended}, and is {then}")
@@ -160,10 +163,12 @@ class Progress:
         if not is_over or (down is not None and context.is_recent(down, context.policy.impaired_for)):
             return self._wait(Outcome.WAIT, "boots, and is verified")
         text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
-        return self._end(End.HELD, f"{text}: verify it, or replace it", waits=True)
+        finding, one, region = self._end(End.HELD, text, waits=True), repair.instance_id, context.region
+        ways = (verify_again(one, region), finding.undo, by_hand(self._view, one, FaultAction.REPLACE, region))
+        return replace(finding, undo="\n".join(ways))
 
     def _leave_to_operator(self) -> Finding:
-        text = "was put back into service by another than this function, and is left alone"
+        text = "was put back into service by an operator or another tool, and its repair ends"
         return self._end(End.HELD, text, waits=True)
 
     def _after_return(self, owned: Node) -> Finding:

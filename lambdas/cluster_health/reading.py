@@ -138,7 +138,7 @@ class HealthReader:
         try:
             items = table.read_all()
         except AWS_ERRORS as error:
-            what = f"what the power function wants of its node groups could not be read: {_LATER}"
+            what = f"the power function's records could not be read: {_LATER}"
             self._failures.add(self._settings.cluster, what, error)
             return {}
         wanted = {name: _wanted(items[name], group) for name, group in groups.items() if items.get(name) is not None}

@@ -11,6 +11,8 @@ from cluster_contract.health import NodeReport, ReportKind
 
 _MAX_TOLD = 20
 
+_NAMES = {FaultKind.XID: "Xid", FaultKind.SXID: "SXid", FaultKind.NEURON: "Neuron"}
+
 
 class Step(StrEnum):
     """What a repair is at."""
@@ -61,7 +63,7 @@ class Fault(Open):
     sentence: str = ""
 
     def __str__(self) -> str:
-        named = self.code if self.kind is FaultKind.CHECK else f"{self.kind.value.upper()} {self.code}"
+        named = self.code if self.kind is FaultKind.CHECK else f"{_NAMES[self.kind]} {self.code}"
         return f"{named}: {self.sentence.rstrip('.')}" if self.sentence else named
 
 

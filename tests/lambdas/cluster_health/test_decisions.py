@@ -218,6 +218,6 @@ def test_one_that_is_only_reported_says_what_an_operator_can_do(traits: OwnerTra
     assert found.outcome is Outcome.REPORT
     assert command in found.undo
     assert found.reason == (
-        "i-1 of workers has what only a reboot ends (XID 95: Uncontained memory error). It is left alone: the "
-        "cluster's health policy only reports"
+        "i-1 of workers reports what a reboot clears (Xid 95: Uncontained memory error). It takes no new job, its "
+        "job is asked to end, and it is not repaired: the cluster's health policy only reports"
     )

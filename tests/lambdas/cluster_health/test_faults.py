@@ -131,7 +131,8 @@ def test_a_message_that_was_not_sent_is_sent_later_and_once(
     scene.sns.fails = False
     scene.both(5)
     about = f"base-pod: {node} of workers"
-    assert scene.subjects() == [f"{about} is broken{act * ' and is being repaired'}"]
+    said = "is broken and is being repaired" if act else "is broken; repairs are off (health: act)"
+    assert scene.subjects() == [f"{about} {said}"]
     if not act:
         return
     scene.drained(node)

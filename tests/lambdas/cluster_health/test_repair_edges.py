@@ -182,7 +182,10 @@ def test_a_repair_that_may_not_go_on_says_how_to_end_a_node_of_a_stopped_group(
     scene.set_policy(act=False)
     scene.order("stop", by="ana", reason="weekend")
     found = scene.both(2)[node]
-    assert (found["outcome"], scene.subjects()[-1]) == ("report", f"base-pod: {node} of workers is broken")
+    assert (found["outcome"], scene.subjects()[-1]) == (
+        "report",
+        f"base-pod: {node} of workers is broken; repairs are off (health: act)",
+    )
     assert "terminate-instance-in-auto-scaling-group" in found["undo"]
 
 

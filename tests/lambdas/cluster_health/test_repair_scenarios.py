@@ -36,7 +36,7 @@ def test_a_node_is_drained_rebooted_verified_and_returned(scene: HealthScene, gr
         f"base-pod: {node} of workers is repaired",
     ]
     first = scene.sns.messages[0]["Message"]
-    assert "has what only a reboot ends (XID 95: Uncontained memory error)" in first
+    assert "reports what a reboot clears (Xid 95: Uncontained memory error)" in first
     assert f"aws ec2 create-tags --region us-east-1 --resources {node}" in first
 
 
@@ -110,7 +110,7 @@ def test_a_job_that_does_not_end_has_its_time(scene: HealthScene, group: FakeGro
     scene.fault(node)
     assert scene.both(14)[node]["outcome"] == "wait"
     assert scene.both(1)[node]["outcome"] == "reboot"
-    assert "had its time to end its job" in scene.summary[node]["reason"]
+    assert "did not end its job within 15 minutes" in scene.summary[node]["reason"]
 
 
 def test_a_node_that_recovers_before_it_is_rebooted_returns(scene: HealthScene, group: FakeGroup) -> None:
