@@ -17,9 +17,9 @@ from cluster_contract.checkpoints import (
     newest_complete,
     stored_files,
 )
-from cluster_contract.codec import TIME_FORMAT
 from cluster_contract.idle import PERIOD
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.times import TIME_FORMAT
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef

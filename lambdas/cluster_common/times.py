@@ -1,22 +1,10 @@
 """Times as tags hold them, and lengths of time as messages show them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from cluster_contract.codec import TIME_FORMAT
+from cluster_contract.times import parse_time, time_text
 
-
-def time_text(moment: datetime) -> str:
-    """Return a time to the second, as a tag can hold it."""
-    return moment.astimezone(UTC).strftime(TIME_FORMAT)
-
-
-def parse_time(text: str) -> datetime:
-    """Read a time that `time_text` wrote.
-
-    Raises:
-        ValueError: It is not such a time.
-    """
-    return datetime.strptime(text, TIME_FORMAT).replace(tzinfo=UTC)
+__all__ = ["format_minutes", "parse_time", "time_text"]
 
 
 def format_minutes(time: timedelta) -> str:

@@ -9,17 +9,16 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from cluster_contract.times import parse_time, time_text
+
 _T = TypeVar("_T")
 _VARIABLE = "variable"
-
-TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-"""How a time is written: to the second, in UTC."""
 
 
 class InvalidSettingsError(ValueError):
@@ -164,7 +163,7 @@ def _plain(value: object) -> object:
     if is_dataclass(value):
         return encode(value)
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime(TIME_FORMAT)
+        return time_text(value)
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -249,7 +248,7 @@ def _read_plain(kind: Any, raw: object, at: str) -> object:  # noqa: ANN401 (any
         return timedelta(seconds=number) if kind is timedelta else number
     text = _expect(str, raw, at, "text")
     if kind is datetime:
-        return datetime.strptime(text, TIME_FORMAT).replace(tzinfo=UTC)
+        return parse_time(text)
     if issubclass(kind, StrEnum) and text not in list(kind):
         raise ValueError(f"{at} must be one of {', '.join(kind)}, got {raw!r}")
     if not text:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.times import parse_time, time_text
 
 REPORT_SOURCE = "cdk-training-cluster"
 """The `source` of a node's events; a node's role may put no other.
@@ -30,8 +31,6 @@ NODE_FAULT = "NodeFault"
 
 VERIFICATION_FAILED = "VerificationFailed"
 """The metric of nodes that is 1 when a node failed its verification and 0 when it passed."""
-
-_TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class ReportKind(str, Enum):
@@ -125,7 +124,7 @@ class NodeReport:
 
     def to_json(self) -> str:
         """Return the event's `Detail`."""
-        return json.dumps(asdict(self), default=_time_text, separators=(",", ":"))
+        return json.dumps(asdict(self), default=time_text, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, detail: str | dict[str, Any]) -> NodeReport:
@@ -144,11 +143,11 @@ class NodeReport:
             return cls(
                 **{name: _text(raw, name) for name in ("cluster", "node_group", "instance_id", "boot_id")},
                 kind=ReportKind(raw["kind"]),
-                at=_time(raw["at"]),
+                at=parse_time(raw["at"]),
                 faults=tuple(_fault(one) for one in raw.get("faults", ())),
                 serials=tuple(str(one) for one in raw.get("serials", ())),
                 checks=tuple(_check(one) for one in raw.get("checks", ())),
-                deadline=_time(raw["deadline"]) if raw.get("deadline") else None,
+                deadline=parse_time(raw["deadline"]) if raw.get("deadline") else None,
                 provisional=raw.get("provisional", False) is True,
                 sentence=str(raw.get("sentence", "")),
             )
@@ -180,11 +179,3 @@ def _text(raw: dict[str, Any], name: str) -> str:
     if not isinstance(raw[name], str) or not raw[name]:
         raise ValueError(f"{name} of a node's report must be text, got {raw[name]!r}")
     return str(raw[name])
-
-
-def _time(text: str) -> datetime:
-    return datetime.strptime(text, _TIME_FORMAT).replace(tzinfo=timezone.utc)
-
-
-def _time_text(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).strftime(_TIME_FORMAT)

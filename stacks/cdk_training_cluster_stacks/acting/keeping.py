@@ -11,8 +11,8 @@ from cdk_training_cluster_stacks.acting.times import parse_moment
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.showing import Document, check_format, show
 from cdk_training_cluster_stacks.target import Target
-from cluster_contract.codec import TIME_FORMAT
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
+from cluster_contract.times import TIME_FORMAT
 
 _FORMATS = ("table", "json")
 # The idle function reminds of a later one each day.

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from cluster_contract.codec import TIME_FORMAT
+from cluster_contract.times import TIME_FORMAT
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 

@@ -34,7 +34,7 @@ NVIDIA_ML_PY = next(AGENT.parent.glob("nvidia_ml_py-*.whl"))
 """The wheel of nvidia-ml-py as NVIDIA published it, with its license (BSD) in its one module."""
 
 # Those that run with the Python of nodes, and what they read.
-_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py")
+_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "times.py")
 
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"

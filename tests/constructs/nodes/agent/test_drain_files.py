@@ -11,7 +11,7 @@ from cdk_training_cluster.nodes.agent.cluster_node import drain_files
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     monkeypatch.setenv("SUDO_USER", "ada")
     return tmp_path
 

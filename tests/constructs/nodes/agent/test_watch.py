@@ -73,7 +73,7 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aws:
     monkeypatch.setattr(reports, "ask", fake.ask)
     monkeypatch.setattr(grace, "ask", fake.ask)
     monkeypatch.setattr(reports, "settings", lambda: {"FAILURE_METRIC": '[{"MetricName": "BootstrapFailed"}]'})
-    monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     return fake
 
 
@@ -166,7 +166,7 @@ def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelera
 ) -> None:
     (tmp_path / "proc").mkdir()
     monkeypatch.setattr(use, "ROOT", str(tmp_path))
-    monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
     watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(facts)), Notices(Metadata()))

@@ -70,7 +70,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(drain_files, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     return Scene()
 
 

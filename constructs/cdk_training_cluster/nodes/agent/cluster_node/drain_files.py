@@ -12,14 +12,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from cluster_contract.node_files import DRAIN, OPERATOR, SLURM
+from cluster_contract.times import time_text
 
-_ROOT = os.environ.get("ROOT", "")
+from .programs import ROOT
+
 _MAX_SENTENCE = 500
 
 
 def folder() -> Path:
     """Return where the files lie."""
-    return Path(_ROOT + DRAIN)
+    return Path(ROOT + DRAIN)
 
 
 def names() -> list[str]:
@@ -53,7 +55,12 @@ def add(name: str, sentence: str, *, code: str, action: str, deadline: datetime 
         action: What ends it.
         deadline: When the node goes. Default: - that is not known.
     """
-    facts = {"code": code, "action": action, "deadline": _text(deadline), "at": _text(datetime.now(timezone.utc))}
+    facts = {
+        "code": code,
+        "action": action,
+        "deadline": deadline and time_text(deadline),
+        "at": time_text(datetime.now(timezone.utc)),
+    }
     folder().mkdir(parents=True, exist_ok=True)
     # Slurm shows the first line, which must be one.
     line = re.sub(r"\s+", " ", sentence).strip()[:_MAX_SENTENCE]
@@ -109,7 +116,7 @@ def undrain(arguments: list[str]) -> int:
         said.append(
             f"The node stays drained by {', '.join(left)}: {sentence_of(left[0])} (undrain --all removes it)."
         )
-    elif removed and Path(_ROOT + SLURM).is_dir():
+    elif removed and Path(ROOT + SLURM).is_dir():
         until = "until" if OPERATOR in removed else "for some minutes, or until"
         said.append(f"Slurm keeps it drained {until}: scontrol update nodename=NODE state=resume")
     sys.stdout.write(" ".join(said) + "\n")
@@ -123,7 +130,3 @@ def _needs_root(command: str) -> int:
 
 def _user() -> str:
     return os.environ.get("SUDO_USER") or pwd.getpwuid(os.geteuid()).pw_name
-
-
-def _text(moment: datetime | None) -> str | None:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None

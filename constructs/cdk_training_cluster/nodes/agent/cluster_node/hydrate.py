@@ -13,6 +13,7 @@ from typing import Any
 from . import progress
 from .clock import Deadline
 from .lfs import Lfs
+from .programs import ROOT
 from .request import BadRequestError, Request, parse
 from .restoring import Counting, Counts, Restoring
 from .walk import Walk
@@ -59,8 +60,8 @@ class _Hydration:
     def __init__(self, request: Request, deadline: Deadline) -> None:
         self._request, self._deadline = request, deadline
         self._lfs = Lfs(deadline)
-        self._root = os.fsencode(progress.ROOT + request.directory)
-        self._mount_point = os.fsencode(progress.ROOT + request.mount_point)
+        self._root = os.fsencode(ROOT + request.directory)
+        self._mount_point = os.fsencode(ROOT + request.mount_point)
         self._dataset = progress.dataset_directory(request.mount_point, request.directory)
         name = "finish" if request.action == "finish" else str(request.shard)
         self._file = self._dataset / request.run / f"{name}.json"

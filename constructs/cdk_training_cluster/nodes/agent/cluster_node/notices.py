@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
+from cluster_contract.times import parse_time
+
 from .metadata import Metadata
 
 TERMINATING = "terminating"
@@ -102,5 +104,6 @@ def _maintenance(event: dict[str, Any], now: datetime) -> Notice:
 
 def _time(text: str) -> datetime:
     # 2017-09-18T08:22:00Z of Spot, and 21 Jan 2019 09:00:43 GMT of scheduled events
-    form = "%Y-%m-%dT%H:%M:%SZ" if "T" in text and text.endswith("Z") else "%d %b %Y %H:%M:%S GMT"
-    return datetime.strptime(text, form).replace(tzinfo=timezone.utc)
+    if "T" in text and text.endswith("Z"):
+        return parse_time(text)
+    return datetime.strptime(text, "%d %b %Y %H:%M:%S GMT").replace(tzinfo=timezone.utc)

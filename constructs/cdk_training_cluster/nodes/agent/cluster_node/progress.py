@@ -19,10 +19,8 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
+from .programs import ROOT
 from .walk import WORKING_DIRECTORY
-
-ROOT = os.environ.get("ROOT", "")
-"""What is put before every path; empty on a node, a directory of their own in tests."""
 
 MOUNT_POINT = os.environ.get("CLUSTER_NODE_MOUNT_POINT", "")
 """Where the cluster's file system is mounted; empty on a node that mounts none."""

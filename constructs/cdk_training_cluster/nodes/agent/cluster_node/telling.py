@@ -12,6 +12,7 @@ from cluster_contract import node_files
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import VERIFICATION_FAILED, NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.tags import VERIFIED_TAG
+from cluster_contract.times import time_text
 
 from . import drain_files, progress
 from .checking import Check
@@ -71,7 +72,7 @@ def record(facts: Facts, checks: Sequence[Check], instance_id: str, more: dict[s
     known = {"instance_id": instance_id, "instance_type": facts.instance_type, "boot_id": boot_id(), **more}
     content = {
         "passed": not any(check.fails for check in checks),
-        "at": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "at": time_text(datetime.now(timezone.utc)),
         **known,
         "checks": [check._asdict() for check in checks],
     }
@@ -89,10 +90,10 @@ def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[st
     failed = [check.name for check in checks if check.fails]
     with contextlib.suppress(OSError), Path(f"{ROOT}/dev/console").open("a", encoding="utf-8") as console:
         console.write(f"cdk-training-cluster: {summary(checks)}\n")
-    now = datetime.now(timezone.utc)
+    now = time_text(datetime.now(timezone.utc))
     data = json.loads(settings().get("FAILURE_METRIC") or "[]")
     metric = [{**series, "MetricName": VERIFICATION_FAILED, "Value": int(bool(failed))} for series in data]
-    tag = f"{'failed' if failed else 'passed'} {now:%Y-%m-%dT%H:%M:%SZ} {' '.join(failed)}".strip()
+    tag = f"{'failed' if failed else 'passed'} {now} {' '.join(failed)}".strip()
     calls = (
         (
             "counted",

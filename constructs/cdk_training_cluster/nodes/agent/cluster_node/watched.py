@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cluster_contract.faults import FaultAction, FaultKind, fault_of
 from cluster_contract.health import NodeReport, ReportedFault, ReportKind
+from cluster_contract.times import parse_time, time_text
 
 from . import drain_files
 from .kernel_log import Sighting
@@ -16,7 +17,6 @@ from .notices import TERMINATING, Notice
 REPEATS_WITHIN = timedelta(hours=24)
 """How long a fault before the last reboot counts, for those that end otherwise the second time."""
 
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 # A reading that is wrong once is no fault, and one that is right again for some minutes is none any more.
 _READINGS_TO_BE_A_FAULT = 2
 _READINGS_TO_BE_OVER = 5
@@ -186,7 +186,7 @@ class Watched:
                 for (kind, code, device), seen in self.faults.items()
             ],
             "notices": [
-                {**notice._asdict(), "deadline": notice.deadline and notice.deadline.strftime(_TIME)}
+                {**notice._asdict(), "deadline": notice.deadline and time_text(notice.deadline)}
                 for notice in self.notices.values()
             ],
             "dismissed": sorted(self._dismissed),
@@ -211,7 +211,7 @@ class Watched:
         self.serials = dict(document["serials"])
         self._told_drained = document["told_drained"]
         self.notices = {
-            entry["code"]: Notice(**{**entry, "deadline": _moment(entry["deadline"])})
+            entry["code"]: Notice(**{**entry, "deadline": entry["deadline"] and parse_time(entry["deadline"])})
             for entry in document["notices"]
         }
         self._dismissed = set(document["dismissed"])
@@ -257,7 +257,7 @@ class Watched:
             self._tell(ReportKind.RECOVERED, sentence="; ".join(seen.sentence for seen in ended))
 
     def _is_repeated(self, key: Key) -> bool:
-        now, oldest = self._entry(key), (self._clock() - REPEATS_WITHIN).strftime(_TIME)
+        now, oldest = self._entry(key), time_text(self._clock() - REPEATS_WITHIN)
         self.history = [entry for entry in self.history if entry["at"] >= oldest]
         return any(
             entry["boot_id"] != now["boot_id"]
@@ -301,13 +301,9 @@ class Watched:
         )
 
     def _now(self) -> str:
-        return self._clock().strftime(_TIME)
+        return time_text(self._clock())
 
 
 def _file(key: Key) -> str:
     kind, code, _ = key
     return f"{kind.value}-{code}".lower()
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.strptime(text, _TIME).replace(tzinfo=timezone.utc) if text else None
