@@ -5,6 +5,7 @@ them there are an Auto Scaling group, a state table and nodes in memory, as smal
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -41,6 +42,14 @@ _MINUTE = timedelta(minutes=1)
 _LOGGER = Logger(service="histories", level=logging.CRITICAL)
 _POLICY = HealthPolicySettings(act=True, max_repairs=2, window=60 * _MINUTE, drain_timeout=5 * _MINUTE)
 _CLUSTER, _NAME, _ASG = "base-pod", "workers", "workers-asg"
+_ANSWERS = (*["yes"] * 12, "busy", "refused", "lost", "crash", "unrecorded", "crash")
+_PARTS = (*[""] * 20, "group", "wanted", "kept")
+
+_REST = 4
+"""How many minutes a function need not run that has just run, and around which nothing has changed since."""
+
+_STIR = 4
+"""How many minutes pass at most between two disturbances."""
 
 
 class LambdaTimeoutError(Exception):
@@ -55,6 +64,8 @@ class History:
         seed: The number that it is drawn by.
         count: How many nodes the group should have.
         calm: Whether nothing fails and no operator acts.
+        quiet: In how many turns nothing has changed.
+        met: What has happened, and how often.
     """
 
     seed: int
@@ -67,7 +78,8 @@ class History:
     capacity: int = 100
     launched: int = 0
     operated: bool = False
-    done: list[tuple[int, str, str]] = field(default_factory=list)
+    quiet: int = 0
+    met: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Begin with all nodes in service."""
@@ -79,9 +91,12 @@ class History:
         order = Order(state=State.RUNNING, by="ana", reason="start", since=START)
         own = Record(size=self.count, since=START)
         self.power = GroupState(order=order, owners={_ASG: own})
+        self._settings = Settings(cluster=_CLUSTER, groups={_NAME: GroupSettings(count=self.count)})
         self.inbox: list[tuple[int, NodeReport]] = []
         self._answer = "yes"
         self.settled: GroupState | None = None
+        self._idle: dict[str, tuple[object, int]] = {}
+        self._failed = False
 
     @property
     def now(self) -> datetime:
@@ -90,16 +105,43 @@ class History:
 
     def run(self, minutes: int) -> None:
         """Let minutes pass."""
-        for _ in range(minutes):
-            self.minute += 1
+        end, state = self.minute + minutes, self._state()
+        while self.minute < end:
+            self.minute += min(self._pause(), end - self.minute)
             if not self.calm:
                 self._disturb()
             self._work()
             self._deliver()
-            turns = [self.power_tick, self.health_tick]
-            self.draw.shuffle(turns)
-            for turn in turns:
-                turn()
+            before, state = state, self._state()
+            turns = (self.power_tick, self.health_tick)
+            for turn in turns if self.draw.random() < 0.5 else reversed(turns):  # noqa: PLR2004
+                state = self._run(turn, state)
+            self.quiet = self.quiet + 1 if state == before and len(self._idle) == len(turns) else 0
+
+    def _run(self, turn: Callable[[], None], state: object) -> object:
+        """Let a function run, unless it has done nothing minutes ago about the same; return the state then."""
+        idle, until = self._idle.pop(turn.__name__, (None, 0))
+        if self.minute >= until or idle != state:
+            until, self._failed = self.minute + _REST, False
+            turn()
+        if not self._failed:
+            self._idle[turn.__name__] = state, until
+        return self._state()
+
+    def _pause(self) -> int:
+        """Return how many minutes pass until something may happen: the more, the longer nothing has.
+
+        Each function is called every minute, and what it does then must not rest on that: a call may fail.
+        """
+        times = [at for at, _ in self.inbox]
+        times += [at for node in self.nodes.values() for at in (node.back_at, node.ends_at) if at is not None]
+        longest = min([2 * self.quiet, *(at - self.minute for at in times if at > self.minute)])
+        return self.draw.randint(1, max(1, longest if self.calm else min(longest, _STIR)))
+
+    def _state(self) -> tuple[object, ...]:
+        """Return all that the functions' decisions rest on, but the time."""
+        nodes = tuple((one, node.state, node.kept) for one, node in self.nodes.items())
+        return self.desired, self.capacity, self.power, len(self.store.groups), self.store.changes, nodes
 
     def settle_down(self) -> None:
         """Let hours pass in which nothing fails and no operator acts; then all nodes must be in service.
@@ -127,7 +169,8 @@ class History:
         self.launched += 1
         serial = f"s-{self.launched}"
         if self.launched > self.count and self.draw.random() < 0.1:
-            serial = f"s-{self.draw.randint(1, self.launched)}"  # The same host comes back.
+            serial = f"s-{self.draw.randint(1, self.launched - 1)}"  # The same host comes back.
+            self.met["host comes back"] += 1
         self.nodes[f"i-{self.launched}"] = truth = Truth(serial=serial)
         return truth
 
@@ -178,6 +221,7 @@ class History:
         )
         fate = 1.0 if self.calm else self.draw.random()
         delays = () if fate < 0.03 else (0, 7) if fate < 0.1 else (self.draw.randint(1, 9),) if fate < 0.2 else (0,)
+        self.met["report lost" if not delays else "report comes twice" if len(delays) > 1 else "report"] += 1
         self.inbox += [(self.minute + delay, report) for delay in delays]
 
     def _deliver(self) -> None:
@@ -201,31 +245,33 @@ class History:
     # What disturbs
 
     def _disturb(self) -> None:
-        draw, names = self.draw, sorted(self.nodes)
-        self._answer = draw.choice(["yes"] * 12 + ["busy", "refused", "lost", "crash", "unrecorded", "crash"])
+        draw, names = self.draw, list(self.nodes)
+        self._answer = draw.choice(_ANSWERS)
         if not names:
             return
         name = draw.choice(names)
         node, chance = self.nodes[name], draw.random()
-        for limit, what in self._events(name, node):
+        for limit, what, happen in self._events(name, node):
             chance -= limit
             if chance < 0:
-                what()
+                self.met[what] += 1
+                happen()
                 return
 
-    def _events(self, name: str, node: Truth) -> Iterator[tuple[float, Callable[[], object]]]:
+    def _events(self, name: str, node: Truth) -> Iterator[tuple[float, str, Callable[[], object]]]:
         if node.state == "InService" and node.broken is None:
-            yield 0.04, lambda: self.break_node(name)
-            yield 0.01, lambda: self._silence(name)
+            yield 0.08, "node breaks", lambda: self.break_node(name)
+            yield 0.02, "node is silent", lambda: self._silence(name)
             harmless = self.draw.choice([FaultAction.OBSERVE, FaultAction.APPLICATION])
-            yield 0.03, lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
-            yield 0.01, lambda: self._say(name, ReportKind.VERIFIED)
-        yield 0.01, lambda: self._recover(name)
-        yield 0.02, lambda: setattr(node, "kept", not node.kept)
-        yield 0.01, lambda: setattr(self, "capacity", self.draw.choice([self.count - 1, self.count, 100]))
-        yield 0.005, lambda: self._operate(name)
-        yield 0.01, lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
-        yield 0.02, lambda: setattr(node, "fit", not node.fit)
+            yield 0.02, "harmless fault", lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
+            yield 0.01, "verification without checks", lambda: self._say(name, ReportKind.VERIFIED)
+        yield 0.02, "node recovers", lambda: self._recover(name)
+        yield 0.03, "operator keeps a node", lambda: setattr(node, "kept", not node.kept)
+        capacity = self.draw.choice([self.count - 1, self.count, 100])
+        yield 0.02, "capacity changes", lambda: setattr(self, "capacity", capacity)
+        yield 0.01, "operator resizes", lambda: self._operate(name)
+        yield 0.02, "operator orders", lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
+        yield 0.03, "mount fails or answers", lambda: setattr(node, "fit", not node.fit)
 
     def _silence(self, name: str) -> None:
         self.nodes[name].silent = self.nodes[name].was_broken = True
@@ -273,18 +319,19 @@ class History:
     def power_tick(self) -> None:
         """Let the power function tick, as its executor does it."""
         if not self.calm and self.draw.random() < 0.05:
+            self.met["power function fails"] += 1
+            self._failed = True
             return
         if self._is_whole() and self.settled is self.power:
             return
         read = Group.recorded(self.describe(), self.power)
-        short = self.capacity < self.desired
-        launch = Activity(launch=True, started=self.now, failed=True, finished=True, message="no capacity")
-        group = replace(settle(read, self.now), activities=(launch,) if short else ())
-        settings = Settings(cluster=_CLUSTER, groups={_NAME: GroupSettings(count=self.count)})
+        group = settle(read, self.now)
+        if self.capacity < self.desired:
+            launch = Activity(launch=True, started=self.now, failed=True, finished=True, message="no capacity")
+            group = replace(group, activities=(launch,))
         orders = {_NAME: cast("Order", self.power.order)}
-        context = PowerContext(settings=settings, now=self.now, orders=orders)
+        context = PowerContext(settings=self._settings, now=self.now, orders=orders)
         [decision] = power_decisions.decide([group], context)
-        self.verdict = decision.verdict
         changes: dict[str, object] = {"desired": group.record.desired}
         if decision.verdict is Verdict.SIZE:
             self.desired = group.capacity_for(decision.wanted)
@@ -297,9 +344,10 @@ class History:
             goal = group.record.desired.goal if group.record.desired else None
             standby = tuple(sorted(group.standby_ids))
             changes = {"desired": Desired(sizes=(self.desired,), at=self.now, goal=goal, standby=standby)}
-        before, self.power = self.power, self.power.with_changes(_ASG, changes)
-        if self.power == before and self._is_whole():
-            self.power = self.settled = before
+        if any(getattr(read.record, name) != value for name, value in changes.items()):
+            self.power = self.power.with_changes(_ASG, changes)
+        elif self._is_whole():
+            self.settled = self.power
 
     def _is_whole(self) -> bool:
         """Whether all nodes are in service: then what the power function has settled stays so."""
@@ -314,7 +362,10 @@ class History:
         aside = sum(node.state == "Standby" for node in self.nodes.values())
         goal = own.desired.goal if own.desired else min(own.size or 0, self.desired + aside)
         wanted = Wanted(size=own.size, stopped=stopped, standby=standby, goal=goal) if own.size is not None else None
-        unreadable = "" if self.calm else self.draw.choice([""] * 20 + ["group", "wanted", "kept"])
+        unreadable = "" if self.calm else self.draw.choice(_PARTS)
+        if unreadable:
+            self.met[f"{unreadable} not read"] += 1
+            self._failed = True
         kept = {one: "has the tag keep" if node.kept else "" for one, node in self.nodes.items()}
         return GroupView(
             name=_NAME,
@@ -336,8 +387,10 @@ class History:
         seen = self.store.seen = len(self.store.groups)
         context = Context(policy=_POLICY, now=self.now, region="us-east-1", bad_serials=self.store.bad_serials)
         findings = decide(view, context)
+        self.met.update(f"decided: {one.outcome}" for one in findings)
         if not self.calm and findings and self.draw.random() < 0.05:
-            self._execute(view, findings)  # Another run that has seen the same.
+            self.met["two runs at once"] += 1
+            self._execute(view, findings)
             self.store.seen = seen
         self._execute(view, findings)
 
@@ -352,6 +405,9 @@ class History:
             logger=_LOGGER,
         )
         self.store.fails = self._answer == "unrecorded"
+        if self.store.fails and any(one.record for one in findings):
+            self.met["record not written"] += 1
+            self._failed = True
         self._view, self._findings = view, findings
         try:
             executor.apply(view, findings)
@@ -385,6 +441,7 @@ class History:
     def _ask(self, outcome: Outcome, name: str, do: Callable[[str], None]) -> None:
         answer, self._answer = self._answer, "yes"
         self.check(outcome, name)
+        self.met[f"answer: {answer}"] += 1
         if answer == "crash":
             raise LambdaTimeoutError
         if answer == "busy":
@@ -392,7 +449,7 @@ class History:
         if answer == "refused" or name not in self.nodes:
             raise refusal(outcome.value, "ValidationError", f"The instance {name} is not in InService.")
         do(name)
-        self.done.append((self.minute, outcome.value, name))
+        self.met[f"done: {outcome}"] += 1
         if answer == "lost":
             raise ConnectTimeoutError(endpoint_url="https://autoscaling")
 
@@ -409,10 +466,12 @@ class History:
         node.state, node.ours, self.desired = "InService", False, self.desired + 1
 
     def _reboot(self, name: str) -> None:
-        self.nodes[name].back_at = self.minute + self.draw.choice([3, 5, 8])
+        node = self.nodes[name]
+        node.back_at, node.ends_at = self.minute + self.draw.choice([3, 5, 8]), None
         if not self.calm and self.draw.random() < 0.1:
-            self.nodes[name].back_at = None
+            node.back_at = None
             self._silence(name)
+            self.met["node never boots"] += 1
 
     # What must hold
 

@@ -51,6 +51,7 @@ class MemoryStore:
         self.nodes: dict[str, NodeRecord] = {}
         self.bad_serials: dict[str, BadSerial] = {}
         self.seen = 0
+        self.changes = 0
         self.fails = False
         self._now = now
 
@@ -65,7 +66,9 @@ class MemoryStore:
 
     def change_node(self, instance_id: str, node_group: str, change: Callable[[NodeRecord], NodeRecord]) -> None:
         """Change what is known of a node."""
-        self.nodes[instance_id] = change(self.nodes.get(instance_id, NodeRecord(node_group=node_group)))
+        before = self.nodes.get(instance_id, NodeRecord(node_group=node_group))
+        self.nodes[instance_id] = after = change(before)
+        self.changes += after != before
 
     def remember_serials(self, instance_id: str, reason: str) -> None:
         """Remember the accelerators of a node that is replaced."""
