@@ -45,7 +45,7 @@ _CLUSTER, _NAME, _ASG = "base-pod", "workers", "workers-asg"
 _ANSWERS = (*["yes"] * 12, "busy", "refused", "lost", "crash", "unrecorded", "crash")
 _PARTS = (*[""] * 20, "group", "wanted", "kept")
 
-_REST = 4
+_REST = 5
 """How many minutes a function need not run that has just run, and around which nothing has changed since."""
 
 _STIR = 4
@@ -114,18 +114,19 @@ class History:
             self._deliver()
             before, state = state, self._state()
             turns = (self.power_tick, self.health_tick)
-            for turn in turns if self.draw.random() < 0.5 else reversed(turns):  # noqa: PLR2004
+            for turn in turns if self.draw.random() < 0.5 else reversed(turns):
                 state = self._run(turn, state)
             self.quiet = self.quiet + 1 if state == before and len(self._idle) == len(turns) else 0
 
-    def _run(self, turn: Callable[[], None], state: object) -> object:
+    def _run(self, turn: Callable[[], None], state: tuple[object, object]) -> tuple[object, object]:
         """Let a function run, unless it has done nothing minutes ago about the same; return the state then."""
+        seen = state[:1] if turn == self.power_tick else state
         idle, until = self._idle.pop(turn.__name__, (None, 0))
-        if self.minute >= until or idle != state:
+        if self.minute >= until or idle != seen:
             until, self._failed = self.minute + _REST, False
             turn()
         if not self._failed:
-            self._idle[turn.__name__] = state, until
+            self._idle[turn.__name__] = seen, until
         return self._state()
 
     def _pause(self) -> int:
@@ -135,13 +136,14 @@ class History:
         """
         times = [at for at, _ in self.inbox]
         times += [at for node in self.nodes.values() for at in (node.back_at, node.ends_at) if at is not None]
-        longest = min([2 * self.quiet, *(at - self.minute for at in times if at > self.minute)])
+        longest = min([4 * self.quiet, *(at - self.minute for at in times if at > self.minute)])
         return self.draw.randint(1, max(1, longest if self.calm else min(longest, _STIR)))
 
-    def _state(self) -> tuple[object, ...]:
-        """Return all that the functions' decisions rest on, but the time."""
-        nodes = tuple((one, node.state, node.kept) for one, node in self.nodes.items())
-        return self.desired, self.capacity, self.power, len(self.store.groups), self.store.changes, nodes
+    def _state(self) -> tuple[object, object]:
+        """Return all that the power function's decisions rest on but the time, and what the health function's do."""
+        nodes = tuple((one, node.state) for one, node in self.nodes.items())
+        kept = tuple(node.kept for node in self.nodes.values())
+        return (self.desired, self.capacity, self.power, nodes), (len(self.store.groups), self.store.changes, kept)
 
     def settle_down(self) -> None:
         """Let hours pass in which nothing fails and no operator acts; then all nodes must be in service.
@@ -149,7 +151,7 @@ class History:
         Where an operator has changed the group or stopped it, a node may be left in Standby only if an operator
         keeps it there.
         """
-        self.calm, self.capacity, self._answer = True, 100, "yes"
+        self.calm, self.capacity, self._answer, self.minute = True, 100, "yes", self.minute + 1
         for name, node in self.nodes.items():
             node.kept, node.fit = False, True
             if node.back_at is None and not node.silent and node.state in ("InService", "Standby"):
@@ -266,6 +268,10 @@ class History:
             yield 0.02, "harmless fault", lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
             yield 0.01, "verification without checks", lambda: self._say(name, ReportKind.VERIFIED)
         yield 0.02, "node recovers", lambda: self._recover(name)
+        given = self.power.owners[_ASG].desired
+        if node.state != "Standby" or (given is not None and name in given.standby):
+            # The place of a node that goes before the power function has seen it in Standby is an operator's to give.
+            yield 0.08 if given else 0.01, "node vanishes", lambda: setattr(node, "state", "Terminating")
         yield 0.03, "operator keeps a node", lambda: setattr(node, "kept", not node.kept)
         capacity = self.draw.choice([self.count - 1, self.count, 100])
         yield 0.02, "capacity changes", lambda: setattr(self, "capacity", capacity)
@@ -467,7 +473,7 @@ class History:
 
     def _reboot(self, name: str) -> None:
         node = self.nodes[name]
-        node.back_at, node.ends_at = self.minute + self.draw.choice([3, 5, 8]), None
+        node.back_at, node.ends_at, node.silent = self.minute + self.draw.choice([3, 5, 8]), None, False
         if not self.calm and self.draw.random() < 0.1:
             node.back_at = None
             self._silence(name)
