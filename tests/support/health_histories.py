@@ -134,9 +134,9 @@ class History:
 
         Each function is called every minute, and what it does then must not rest on that: a call may fail.
         """
-        times = [at for at, _ in self.inbox]
-        times += [at for node in self.nodes.values() for at in (node.back_at, node.ends_at) if at is not None]
-        longest = min([4 * self.quiet, *(at - self.minute for at in times if at > self.minute)])
+        nodes = [node for node in self.nodes.values() if not node.silent]
+        times = [at for at, _ in self.inbox] + [at for node in nodes for at in (node.back_at, node.ends_at) if at]
+        longest = min([4 * self.quiet, *(at - self.minute for at in times)])
         return self.draw.randint(1, max(1, longest if self.calm else min(longest, _STIR)))
 
     def _state(self) -> tuple[object, object]:
