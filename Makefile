@@ -104,7 +104,7 @@ bench-recovery: setup build/recovery/.installed ## Measure what a lost node and 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
 
-test-histories: setup ## Draw 100,000 histories of broken nodes, failing calls and operators, which takes hours
+test-histories: setup ## Draw 100,000 histories of broken nodes, failing calls and operators, in about ten minutes
 	@HEALTH_HISTORIES=$${HEALTH_HISTORIES:-100000} pytest -q -n auto tests/lambdas/cluster_health/test_histories.py
 
 test-random: setup ## Look for new examples that break a property

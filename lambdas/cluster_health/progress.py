@@ -153,14 +153,17 @@ class Progress:
         repair, node, context = self._repair, self._node, self._context
         down, stopped = node.down_since, repair.instance_id in self._view.stopped
         is_over = not context.is_recent(repair.since, context.policy.verify_timeout)
-        if is_over and (stopped or is_silent(node, context)):
+        may_recover = down is not None and context.is_recent(down, context.policy.impaired_for)
+        # What it reported before its reboot says nothing of the time after it.
+        is_down = down is not None and not may_recover and not has_booted
+        if is_over and (stopped or is_down or is_silent(node, context)):
             why = (
                 "is stopped in EC2" if stopped else "fails EC2's status checks and has not reported since its reboot"
             )
             return self._repair_with(Step.REPLACE, f"{why}: it is terminated")
         if not repair.answered:
             return self._repair_with(Step.REBOOT, "is rebooted")
-        if not is_over or (down is not None and context.is_recent(down, context.policy.impaired_for)):
+        if not is_over or may_recover:
             return self._wait(Outcome.WAIT, "boots, and is verified")
         text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
         finding, one, region = self._end(End.HELD, text, waits=True), repair.instance_id, context.region
@@ -232,7 +235,8 @@ class Progress:
         repair, wanted = self._repair, self._view.wanted
         if repair.answered or (wanted is not None and wanted.stopped):
             return False
-        return not self._context.is_recent(repair.since, self._context.policy.verify_timeout)
+        # A function that did not run for a while has not been refused anything in that time.
+        return repair.asked - repair.since >= self._context.policy.verify_timeout
 
     def _wait(self, outcome: Outcome, text: str) -> Finding:
         return self._finding(outcome, text)

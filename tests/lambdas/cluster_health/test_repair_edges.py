@@ -96,7 +96,7 @@ def test_a_node_that_was_left_out_of_service_is_forgotten_when_it_is_gone(
 def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeGroup) -> None:
     node, other = ids(group)[:2]
     scene.fault(node)
-    for turn in range(20):
+    for turn in range(21):
         scene.nodes_ec2.fail_next("RebootInstances", "UnauthorizedOperation")
         with pytest.raises(PartialFailureError):
             scene.both() if turn else scene.drained(node)
@@ -105,17 +105,32 @@ def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeG
     assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
 
 
-@pytest.mark.parametrize("known", ["impaired", "stopped", ""])
+def test_a_step_that_aws_refused_before_the_function_was_away_is_asked_for_again(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.nodes_ec2.fail_next("RebootInstances", "RequestLimitExceeded")
+    with pytest.raises(PartialFailureError):
+        scene.drained(node)
+    scene.now += minutes(60)
+    assert scene.both()[node]["outcome"] == "reboot"
+
+
+@pytest.mark.parametrize("known", ["impaired", "impaired before its report", "stopped", ""])
 def test_a_node_that_says_nothing_after_its_reboot_is_replaced_only_if_ec2_says_that_it_is_broken(
     scene: HealthScene, group: FakeGroup, known: str
 ) -> None:
     node = ids(group)[0]
+    if known == "impaired before its report":
+        scene.nodes_ec2.impaired[node] = scene.now
+        scene.both()
     scene.fault(node)
     scene.drained(node)
     scene.both(2)
     if known == "impaired":
         scene.nodes_ec2.impaired[node] = scene.now
-    elif known:
+    elif known == "stopped":
         scene.nodes_ec2.stopped = {node}
     scene.both(20)
     if known:
