@@ -155,6 +155,7 @@ _PASSED = {"passed": True, "boot_id": "boot-2"}
     [
         ({}, True),
         ({"verified": None}, True),
+        ({"shown": _SHOWN.format(_XID).replace("IDLE", "DOWN")}, True),
         ({"verified": {**_PASSED, "passed": False}}, False),
         ({"verified": {**_PASSED, "boot_id": "boot-1"}}, False),
         ({"minutes": 4}, False),

@@ -201,6 +201,16 @@ def test_a_job_runs_elsewhere_where_a_node_fails_its_prolog(slurm: RealSlurm) ->
     slurm.mend("workers-1")
 
 
+def test_a_node_that_failed_the_verification_of_its_boot_joins_drained(slurm: RealSlurm) -> None:
+    slurm.kill("workers-3")
+    slurm.wait_for_state("workers-3", "DOWN")
+    slurm.ask_to_drain("workers-3", "verification failed: efa_state: rdmap0s6 is 1: DOWN")
+    slurm.boot("workers-3")
+    shown = slurm.wait_for_state("workers-3", "DRAIN")
+    assert shown["Reason"] == "verification failed: efa_state: rdmap0s6 is 1: DOWN"
+    slurm.mend("workers-3")
+
+
 def test_jobs_wait_on_their_nodes_for_a_file_system_in_maintenance(slurm: RealSlurm) -> None:
     answers = [slurm.folder(f"workers-{number}") / "run/file-system" for number in range(1, 5)]
     for answer in answers:

@@ -63,7 +63,8 @@ take_back() {
   if [[ ! -s $REASONS || -z $(find "$REASONS" -mmin "+$MINUTES_TO_RECOVER") ]]; then return 0; fi
   shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
   if [[ $shown == *+DRAIN* ]]; then
-    if [[ ! $shown =~ State=IDLE[^\ ]*\+DRAIN ]] || ! has_passed; then return 0; fi
+    # DOWN: Slurm missed it while it booted.
+    if [[ ! $shown =~ State=(IDLE|DOWN)[^\ ]*\+DRAIN ]] || ! has_passed; then return 0; fi
     while read -r reason; do
       # Slurm adds who gave the reason, and when.
       if [[ $shown != *"Reason=$reason ["* ]]; then continue; fi
