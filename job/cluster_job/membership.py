@@ -11,9 +11,11 @@ from cluster_job.exits import Exit
 from cluster_job.failures import Decision, Membership, RestartPolicy, decide
 from cluster_job.table import RunTable
 
+_ATTEMPT = "attempt"
 _HISTORY = "history/"
 _CLOSED_SECONDS = 60
 _DRAIN_POLL_SECONDS = 1
+_DAY = 86_400
 
 POLICY_VARIABLES = {
     "restarts": ("TRAINING_CLUSTER_RESTARTS", int),
@@ -91,7 +93,7 @@ class Members:
         self._own: Membership | None = None
         self._healthy = 0.0
         self._waited: float | None = None
-        self._looked = 0.0
+        self._looked = self._kept = 0.0
 
     def open(self, attempt: str) -> str:
         """Return where the items of this attempt of the run lie.
@@ -106,7 +108,7 @@ class Members:
             Left: The last attempt was closed just now.
         """
         if not attempt:
-            found = self._table.read("attempt")
+            found = self._table.read(_ATTEMPT)
             number = 0 if found is None else int(found.value)
             closed = self._table.read(f"{number}/closed")
             if closed is not None:
@@ -115,7 +117,7 @@ class Members:
                     wait = f"start it again in {_CLOSED_SECONDS - seconds:.0f} s"
                     raise Left(f"the run ended {seconds:.0f} s ago: {wait}, or under another --run", Exit.AGAIN)
                 last, _ = self._table.replace(
-                    "attempt", str(number + 1).encode(), None if found is None else found.version
+                    _ATTEMPT, str(number + 1).encode(), None if found is None else found.version
                 )
                 number = int(last.value) if last else number + 1
             attempt = str(number)
@@ -155,6 +157,15 @@ class Members:
             self._looked = self._healthy
             if self._own is not None and self._own.ended is None and self._drained() is not None:
                 self._end(ended=self._healthy)
+        if self._healthy - self._kept >= _DAY:
+            self._kept = self._healthy
+            self._keep_attempt()
+
+    def _keep_attempt(self) -> None:
+        """Write the attempt again: it is written once, and would expire while a run of many weeks goes on."""
+        found = self._table.read(_ATTEMPT)
+        if found is not None:
+            self._table.replace(_ATTEMPT, found.value, found.version)
 
     def before_join(self) -> None:
         """Write how the last world ended for this node, and decide whether it joins another.
@@ -196,9 +207,13 @@ class Members:
         )
 
     @property
+    def start(self) -> str:
+        """The name of this start: that of a Slurm step or JobSet with its restarts, else of the attempt."""
+        return self._attempt.rpartition("-")[0] or self._attempt
+
+    @property
     def _history(self) -> str:
-        """Where this start's worlds lie: those of a Slurm job or JobSet with its restarts, else of the attempt."""
-        return f"{_HISTORY}{self._attempt.rpartition('-')[0] or self._attempt}/"
+        return f"{_HISTORY}{self.start}/"
 
     def _decide(self) -> Decision:
         found = self._table.list(self._history)

@@ -29,6 +29,7 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
 from cluster_job.handover import Handover
+from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.table import RunTable, TableError, open_table
 
@@ -173,13 +174,15 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         inner: torch's handler.
         members: What this node writes and reads of its run.
         handover: What it asks of its processes before it ends them for a node that joins.
+        lease: This start's right to train the run, which rank 0's node holds.
     """
 
-    def __init__(self, inner: RendezvousHandler, members: Members, handover: Handover) -> None:
+    def __init__(self, inner: RendezvousHandler, members: Members, handover: Handover, lease: Lease) -> None:
         self._inner = inner
         self._members = members
         self._handover = handover
-        self._left = False
+        self._lease = lease
+        self._is_first = self._left = False
 
     def get_backend(self) -> str:
         """See base class."""
@@ -202,7 +205,9 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         except Left as left:
             self._left = not left.for_all
             self._end(left)
-        if info.rank == 0:
+        self._is_first = info.rank == 0
+        if self._is_first:
+            self._hold(self._lease.take)
             info.store.set(_WORLD, new_world())
         world = info.store.get(_WORLD).decode()
         _ask(lambda: self._members.joined(world))
@@ -218,6 +223,8 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             waiting = int(self._inner.num_nodes_waiting())
             waiting = waiting if self._handover.may_end(waiting) else 0
             _ask(lambda: self._members.healthy(waiting))
+            if self._is_first:
+                self._hold(self._lease.renew)
         except RendezvousConnectionError as error:
             _log.warning("%s; the training goes on", error)
             return 0
@@ -241,9 +248,16 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             return True
         try:
             _ask(self._members.close)
+            _ask(self._lease.release)
         except RendezvousConnectionError as error:
             _log.warning("%s", error)
         return bool(self._inner.shutdown())
+
+    def _hold(self, act: Callable[[], None]) -> None:
+        try:
+            _ask(act)
+        except Taken as error:
+            self._end(Left(str(error), Exit.USAGE, for_all=True))
 
     def _end(self, left: Left) -> NoReturn:
         print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201 - what a user reads in the job's output
@@ -267,9 +281,12 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     )
     try:
         attempt = _ask(lambda: members.open(attempt if run else ""))
-    except Left as left:
-        print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201
-        raise SystemExit(left.exit_code) from left
+        lease = Lease(table, run=run or attempt, owner=f"start {members.start}", node=environment.node)
+        _ask(lease.check)
+    except (Left, Taken) as error:
+        print(f"cluster-run: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        raise SystemExit(error.exit_code if isinstance(error, Left) else Exit.USAGE) from error
+    os.environ[HELD] = "1"
     # As `cluster-run` does, for who starts torchrun without it.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     # A run that keeps its nodes waits for none: its job is started again as a whole.
@@ -277,9 +294,8 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     for name, value in {**keep_alives(params.max_nodes), **waits}.items():
         params.config.setdefault(name, value)
     store = TableStore(table, f"{attempt}/store/")
-    return TableRendezvous(
-        create_handler(store, TableBackend(table, f"{attempt}/state"), params), members, Handover.of(os.environ)
-    )
+    inner = create_handler(store, TableBackend(table, f"{attempt}/state"), params)
+    return TableRendezvous(inner, members, Handover.of(os.environ), lease)
 
 
 def plugin() -> Callable[[RendezvousParameters], RendezvousHandler]:

@@ -128,10 +128,11 @@ class Replicas:
 
     @property
     def place(self) -> Place:
-        """This process's place among the ranks of all replicas; a hot spare's rank is beyond them."""
-        ranks, active = self._environment.world_size, self.active
+        """This process's place among the ranks of all replicas; a hot spare's rank is beyond them, and it costs."""
+        ranks = self._environment.world_size
         rank = self.replica * ranks + self._environment.rank
-        return Place(rank=rank, world_size=active * ranks, nodes=active * self._environment.nodes)
+        nodes = int(self.manager.num_participants()) * self._environment.nodes
+        return Place(rank=rank, world_size=self.active * ranks, nodes=nodes)
 
     def share(self, step: int) -> range:
         """Return the indices of the samples that this rank takes of a step; a hot spare takes none.

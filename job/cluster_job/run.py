@@ -176,7 +176,7 @@ class Run:
             flops_per_sample=self.flops_per_sample,
             cost_cap_usd=self.cost_cap_usd,
         )
-        return make_reporter(work, self.environment)
+        return make_reporter(work, self.environment, is_alone=self._replicas is None)
 
     def should_checkpoint(self) -> bool:
         """Return whether to save now: the same on every rank, when it is due, and when a node drains or joins.

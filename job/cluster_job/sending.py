@@ -5,34 +5,39 @@ import urllib.request
 from cluster_job.environment import Environment
 from cluster_job.hang_watch import Node, say
 from cluster_job.heartbeat import take_over
+from cluster_job.lease import Lease, owner_of
 from cluster_job.metrics import CloudWatch, Lines
 from cluster_job.records import REPORTS, Records
 from cluster_job.reporter import Reporter, Work
-from cluster_job.table import open_table
+from cluster_job.table import KEPT_REPORT_SECONDS, open_table
 
 _METADATA = "http://169.254.169.254/latest"
 _SECONDS = 2.0
 
 
-def make_reporter(work: Work, environment: Environment) -> Reporter:
+def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True) -> Reporter:
     """Return what reports a run of this process.
 
     Args:
         work: What the run does.
         environment: The process's cluster and place.
+        is_alone: Whether no other job trains the run. Default: - none does, as replicas do.
     """
     cluster, sink = environment.cluster, _cloudwatch(environment)
     if cluster is None or sink is None:
         return Reporter(work, environment, Lines(), records=None)
     if environment.local_rank == 0:
         take_over()
-    records = None
+    records = lease = None
     if cluster.runs_table:
-        own, reports = (open_table(cluster.runs_table, key, region=cluster.region) for key in (work.name, REPORTS))
+        table, region = cluster.runs_table, cluster.region
+        own = open_table(table, work.name, region=region)
+        reports = open_table(table, REPORTS, region=region, kept_seconds=KEPT_REPORT_SECONDS)
         records = Records(run=own, reports=reports)
-    return Reporter(
-        work, environment, sink, records=records, node=Node(instance_id=lambda: _instance_of(environment))
-    )
+        owner = owner_of() if is_alone and environment.rank == 0 else None
+        lease = None if owner is None else Lease(own, run=work.name, owner=owner, node=environment.node)
+    node = Node(instance_id=lambda: _instance_of(environment))
+    return Reporter(work, environment, sink, records=records, node=node, lease=lease)
 
 
 def send_heartbeat(environment: Environment) -> None:

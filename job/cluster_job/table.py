@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 KEPT_SECONDS = 14 * 86_400
-"""How long after its last change an item stays."""
+"""How long after its last change an item stays. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html"""
+
+KEPT_REPORT_SECONDS = 400 * 86_400
+"""The same for the last report of a run, which holds its cost and goes on after a pause."""
 
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -45,12 +48,14 @@ class RunTable:
         client: boto3's client of DynamoDB.
         table: The table's name.
         run: The run's name.
+        kept_seconds: How long after its last change an item stays.
     """
 
-    def __init__(self, client: "DynamoDBClient", table: str, run: str) -> None:
+    def __init__(self, client: "DynamoDBClient", table: str, run: str, *, kept_seconds: float = KEPT_SECONDS) -> None:
         self._client = client
         self._table = table
         self._run = run
+        self._kept_seconds = kept_seconds
 
     def read(self, key: str) -> Versioned | None:
         """Return what lies at a key; None: nothing.
@@ -112,7 +117,7 @@ class RunTable:
             UpdateExpression="ADD marks :marks SET expires = :expires",
             ExpressionAttributeValues={
                 ":marks": {"SS": [uuid.uuid4().hex for _ in range(amount)]},
-                ":expires": _expires(),
+                ":expires": self._expires(),
             },
             ReturnValues="UPDATED_NEW",
         )
@@ -147,7 +152,10 @@ class RunTable:
         return {"run": {"S": self._run}, "key": {"S": key}}
 
     def _item(self, key: str, value: bytes) -> dict[str, Any]:
-        return {**self._key(key), "value": {"B": value}, "expires": _expires()}
+        return {**self._key(key), "value": {"B": value}, "expires": self._expires()}
+
+    def _expires(self) -> dict[str, str]:
+        return {"N": str(int(time.time() + self._kept_seconds))}
 
     def _put(self, item: dict[str, Any], condition: dict[str, Any]) -> dict[str, Any] | None:
         """Put an item; return what lies there where the condition does not hold, and None where it was put."""
@@ -170,23 +178,20 @@ class RunTable:
         return answer
 
 
-def _expires() -> dict[str, str]:
-    return {"N": str(int(time.time()) + KEPT_SECONDS)}
-
-
 def _versioned(item: Mapping[str, Any] | None) -> Versioned | None:
     if not item:
         return None
     return Versioned(value=bytes(item["value"]["B"]), version=int(item.get("version", {"N": "0"})["N"]))
 
 
-def open_table(table: str, run: str, *, region: str | None) -> RunTable:
+def open_table(table: str, run: str, *, region: str | None, kept_seconds: float = KEPT_SECONDS) -> RunTable:
     """Return a run's items in a table, with boto3's client.
 
     Args:
         table: The table's name.
         run: The run's name.
         region: The AWS Region. None: what boto3 finds.
+        kept_seconds: How long after its last change an item stays.
 
     Raises:
         TableError: boto3 is not installed.
@@ -201,4 +206,5 @@ def open_table(table: str, run: str, *, region: str | None) -> RunTable:
         ) from error
     # Short, since a rendezvous takes a node for lost that has not written for some seconds.
     config = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 6})
-    return RunTable(boto3.client("dynamodb", region_name=region, config=config), table, run)
+    client = boto3.client("dynamodb", region_name=region, config=config)
+    return RunTable(client, table, run, kept_seconds=kept_seconds)

@@ -1,6 +1,8 @@
 """What nodes write of their part in a run, and what they are told before they join again."""
 
+import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -135,3 +137,21 @@ def test_a_budget_is_that_of_a_start_with_its_automatic_restarts(first: str, aga
 def test_cluster_run_tells_the_policy_by_variables() -> None:
     told = {"TRAINING_CLUSTER_RESTARTS": "2", "TRAINING_CLUSTER_RESTART_WINDOW": "60"}
     assert policy_of(told) == RestartPolicy(restarts=2, window_seconds=60)
+
+
+def test_the_attempt_of_a_run_of_many_weeks_does_not_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, now = Run(), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + run.time)
+    assert run.nodes["a"].open("") == "0"
+    run.nodes["a"].close()
+    run.time += 100
+    assert [run.nodes[node].open("") for node in "ab"] == ["1", "1"]
+    client: Any = run.table._client
+    first = int(client.items["llama", "attempt"]["expires"]["N"])
+    run.join("w")
+    for _ in range(20):
+        run.run(86_400, "a", "b")
+    found = run.table.read("attempt")
+    assert found is not None
+    assert found.value == b"1"
+    assert int(client.items["llama", "attempt"]["expires"]["N"]) >= first + 19 * 86_400

@@ -83,6 +83,15 @@ def test_a_script_that_ends_well_ends_well_and_can_be_started_again(job: Torchru
     assert "start it again in" in job.log("a")
 
 
+def test_a_second_step_of_a_slurm_job_is_refused_while_the_first_trains(job: TorchrunJob) -> None:
+    for node in "ab":
+        job.start(node, SLURM_JOB_ID="7", SLURM_STEP_ID="0")
+    job.wait_for(lambda event: event["world"] == 2)
+    job.start("c", SLURM_JOB_ID="7", SLURM_STEP_ID="1")
+    assert job.exit_code("c") == Exit.USAGE
+    assert "is being trained by start 7-0 on " in job.log("c")
+
+
 @pytest.mark.parametrize(
     ("script", "of_script"), [("exit(3)", True), ("import os; os.kill(os.getpid(), 9)", False), ("", False)]
 )

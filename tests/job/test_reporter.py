@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from cluster_job.causes import RankFacts
 from cluster_job.environment import Cluster, Environment, Launcher
+from cluster_job.exchange import Exchange
 from cluster_job.hang_watch import Node
 from cluster_job.hangs import HUNG_EXIT_CODE
 from cluster_job.metrics import PEAK_FLOPS, CloudWatch, Lines
@@ -267,6 +269,23 @@ def test_processes_that_do_no_step_write_their_stacks_and_end_when_all_hang(
     assert len(list(tmp_path.rglob("*rank-1*.txt"))) == (1 + len(exits) if has_disk else 0)
     # The idle stop is not kept from a node whose job hangs.
     assert len(scenes[0].cloudwatch.values("JobHeartbeat", "InstanceId")) == 2
+
+
+def test_what_a_rank_measured_is_one_write_unit_and_comes_back() -> None:
+    items = _Items()
+    facts = RankFacts(
+        rank=511, node=_ENVIRONMENT.node, step_seconds=1.23456789, data_seconds=0.0123456789, compute_seconds=0.1 / 3,
+        throttled_gpus=tuple(range(8)), retransmitted_share=0.1 / 7, gpu_percent=98.7654321,
+    )  # fmt: skip
+    windows = {100_000 + number: 1 + number / 700 for number in range(40) if number != 7}
+    exchange = Exchange(Records(run=items, reports=_Items()))
+    exchange.give(1e9, 512, facts, windows)
+
+    # DynamoDB bills each KB; beside its value an item has the run's name, its key and when it expires.
+    assert [len(value) <= 700 for value in items.values()] == [True]
+    known, found = exchange.take(1e9, 512)[511]
+    assert (known.throttled_gpus, known.gpu_percent) == (facts.throttled_gpus, 98.77)
+    assert found == pytest.approx(windows, rel=1e-3)
 
 
 def test_a_long_evaluation_that_says_it_is_at_work_is_no_hang(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,10 @@ pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 from benchmarks.recovery.nodes import BIN, TRAINING, Job, free_port
 from benchmarks.recovery.scenarios import cluster_run, lighthouse
 from cluster_job.checkpoints import CheckpointFolder
+from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
+from cluster_job.replicas import Replicas
+from cluster_job.reporter import Place
 
 pytestmark = pytest.mark.torch
 
@@ -58,6 +62,13 @@ def test_a_drained_replica_saves_and_leaves_and_a_hot_spare_takes_its_place(job:
     assert latest is not None, "the first replica wrote it before it left"
     steps = [event["step"] for event in job.steps()]
     assert sorted(set(steps)) == list(range(max(steps) + 1))
+
+
+def test_hot_spares_cost_though_they_take_no_samples() -> None:
+    replicas = object.__new__(Replicas)
+    replicas._sizes, replicas._environment = range(2, 9, 2), read_environment({"RANK": "0"})
+    replicas.manager = SimpleNamespace(num_participants=lambda: 5, participating_rank=lambda: 4)
+    assert replicas.place == Place(rank=4, world_size=4, nodes=5)
 
 
 def test_of_a_drained_node_all_save_it_leaves_and_the_others_go_on(job: Job, endpoint: str) -> None:

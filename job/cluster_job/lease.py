@@ -1,0 +1,119 @@
+"""One start of a run at a time: two that write into one folder would delete each other's checkpoints.
+
+Who trains a run says so in the table of runs every 15 seconds. Another start is refused while that goes on; one whose
+processes were killed is over after a minute, so that a job that is started again waits for that long at most.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+
+from cluster_job.records import decoded, encoded
+from cluster_job.table import RunTable, Versioned
+
+RENEW_SECONDS = 15.0
+LEASE_SECONDS = 60.0
+
+HELD = "TRAINING_CLUSTER_LEASE"
+"""The variable by which `cluster-run` tells the processes of a run that it holds the lease."""
+
+_KEY = "lease"
+
+
+class Taken(Exception):  # noqa: N818 - the message is a sentence for whoever started it
+    """Another start trains the run."""
+
+
+class Lease:
+    """A start's right to train a run.
+
+    Args:
+        table: The run's items.
+        run: The run's name.
+        owner: The start's name: the same for its restarts, whose processes follow one another.
+        node: The node's name.
+        now: Returns the time, in seconds since 1970.
+        sleep: Waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        table: RunTable,
+        *,
+        run: str,
+        owner: str,
+        node: str,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._table, self._run, self._owner, self._node = table, run, owner, node
+        self._now, self._sleep = now, sleep
+        self._renewed = 0.0
+
+    def check(self) -> Versioned | None:
+        """Wait until no other start trains the run; return what lies in the table.
+
+        Raises:
+            Taken: Another one goes on.
+        """
+        seen: float | None = None
+        while True:
+            found = self._table.read(_KEY)
+            held = None if found is None else decoded(found.value)
+            if held is None or held["owner"] == self._owner or held["at"] <= self._now() - LEASE_SECONDS:
+                return found
+            if seen is not None and held["at"] != seen:
+                raise Taken(
+                    f"{self._run} is being trained by {held['owner']} on {held['node']}: end that first, or give "
+                    "this one a name of its own with cluster-run --run NAME"
+                )
+            seen = held["at"]
+            self._sleep(RENEW_SECONDS / 3)
+
+    def take(self) -> None:
+        """Take it, and do so again every 15 seconds.
+
+        Raises:
+            Taken: Another start trains the run.
+        """
+        ours = False
+        while not ours:
+            found = self.check()
+            ours = self._put(self._now(), found)
+
+    def renew(self) -> None:
+        """Say that this start goes on, if it is time to.
+
+        Raises:
+            Taken: Another start has taken over, since this one said nothing for a minute.
+        """
+        if self._now() - self._renewed >= RENEW_SECONDS:
+            self.take()
+
+    def release(self) -> None:
+        """Let another start begin at once."""
+        found = self._table.read(_KEY)
+        if found is not None and decoded(found.value)["owner"] == self._owner:
+            self._put(0.0, found)
+
+    def _put(self, at: float, found: Versioned | None) -> bool:
+        self._renewed = self._now()
+        item = encoded({"owner": self._owner, "node": self._node, "at": at})
+        return self._table.replace(_KEY, item, None if found is None else found.version)[1]
+
+
+def owner_of(variables: Mapping[str, str] = os.environ) -> str | None:
+    """Return the name of this start, which no other has; None: `cluster-run` holds the lease.
+
+    Args:
+        variables: The environment variables.
+    """
+    if variables.get(HELD):
+        return None
+    if variables.get("SLURM_JOB_ID"):
+        return f"Slurm step {variables['SLURM_JOB_ID']}.{variables.get('SLURM_STEP_ID', '0')}"
+    started = variables.get("TORCHELASTIC_RUN_ID")
+    return (
+        f"torchrun {started}" if started and started != "none" else f"process {os.getpid()} of {socket.gethostname()}"
+    )

@@ -1,0 +1,77 @@
+"""Two starts of one run: the second is refused while the first goes on, and waits where the first was killed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster_job.lease import HELD, Lease, Taken, owner_of
+from cluster_job.table import RunTable
+from fake_runs_table import TABLE, FakeRunsTable
+
+
+class _Scene:
+    """Starts of one run, with one clock; what is done while one waits is up to the test."""
+
+    def __init__(self) -> None:
+        self.now, self.meanwhile = 1e9, list[Callable[[], None]]()
+        self.table = RunTable(FakeRunsTable(), TABLE, "llama")  # type: ignore[arg-type]
+
+    def start(self, owner: str) -> Lease:
+        return Lease(self.table, run="llama", owner=owner, node="i-1", now=lambda: self.now, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for act in self.meanwhile:
+            act()
+
+
+def test_a_second_start_is_refused_in_one_sentence_while_the_first_goes_on() -> None:
+    scene = _Scene()
+    first = scene.start("Slurm step 7.0")
+    first.take()
+    scene.meanwhile.append(first.renew)
+    began = scene.now
+    with pytest.raises(Taken, match=r"^llama is being trained by Slurm step 7\.0 on i-1: end that first, or give"):
+        scene.start("Slurm step 7.1").take()
+    assert scene.now - began <= 20
+    scene.start("Slurm step 7.0").take()  # its processes start again
+
+
+def test_a_start_that_was_killed_is_over_after_a_minute_and_one_that_ended_at_once() -> None:
+    scene = _Scene()
+    scene.start("a").take()
+    began = scene.now
+    second = scene.start("b")
+    second.take()
+    assert scene.now - began == 60
+    scene.meanwhile.append(second.renew)
+    with pytest.raises(Taken):  # a was only stopped: it finds out when it goes on
+        scene.start("a").renew()
+    second.release()
+    scene.meanwhile.clear()
+    began = scene.now
+    scene.start("c").take()
+    assert scene.now == began
+    second.release()  # c's is not b's to end
+    assert scene.start("c").check() is not None
+
+
+def test_of_two_that_start_at_once_one_goes_on() -> None:
+    scene = _Scene()
+    first, second = scene.start("a"), scene.start("b")
+    found = second.check()
+    first.take()
+    assert not second._put(scene.now, found)
+
+
+@pytest.mark.parametrize(
+    ("variables", "owner"),
+    [
+        ({HELD: "1", "SLURM_JOB_ID": "7"}, None),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1", "SLURM_RESTART_COUNT": "2"}, "Slurm step 7.1"),
+        ({"TORCHELASTIC_RUN_ID": "4f1c"}, "torchrun 4f1c"),
+    ],
+)
+def test_a_start_keeps_its_name_over_its_restarts(variables: dict[str, str], owner: str | None) -> None:
+    assert owner_of(variables) == owner
+    assert str(owner_of({"TORCHELASTIC_RUN_ID": "none"})).startswith("process ")
