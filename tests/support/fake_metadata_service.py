@@ -7,13 +7,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class FakeMetadataService:
-    """What the service says, and what it was asked."""
+    """What the service says, and what it was asked.
+
+    Attributes:
+        forgets: Whether each token is good for one question only.
+    """
 
     def __init__(self) -> None:
         self.documents: dict[str, str] = {"instance-life-cycle": "on-demand"}
         self.token = 0
         self.tokens_given = 0
         self.failing = False
+        self.forgets = False
         self.asked: list[str] = []
         service = self
 
@@ -32,6 +37,7 @@ class FakeMetadataService:
                 elif self.headers.get("X-aws-ec2-metadata-token") != f"token-{service.token}":
                     self._answer(401, "")
                 else:
+                    service.token += service.forgets
                     found = service.documents.get(path)
                     self._answer(404 if found is None else 200, found or "")
 

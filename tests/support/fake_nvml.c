@@ -1,8 +1,8 @@
 /* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
    NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING
    and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
-   NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_REPLAYS and NVML_CRC (a file each, with so many
-   bytes as GPU 0 has counted, which grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers). */
+   NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_FIELD (a counter of GPU 0, which is the
+   length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,9 +59,8 @@ int nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned *active) {
   *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
   return link < 18 ? OK : INVALID_ARGUMENT;
 }
-static unsigned long long counted(const char *name) {
-  FILE *file = getenv(name) ? fopen(getenv(name), "a") : 0;
-  if (!file) return 0;
+static unsigned long long counted(void) {
+  FILE *file = fopen(getenv("NVML_COUNTED"), "a");
   for (unsigned left = setting("NVML_GROWS", 1); left; left--) fputc('.', file);
   long total = ftell(file);
   fclose(file);
@@ -71,7 +70,7 @@ typedef struct { unsigned field, scope; long long time, latency; unsigned kind; 
 int nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
   for (int at = 0; at < count; at++) {
     fields[at].result = OK;
-    fields[at].value = number(device) ? 0 : fields[at].field == 52 ? counted("NVML_REPLAYS") : fields[at].field == 38 ? counted("NVML_CRC") : 0;
+    fields[at].value = number(device) ? 0 : fields[at].field == setting("NVML_FIELD", 0) ? counted() : 0;
   }
   return OK;
 }

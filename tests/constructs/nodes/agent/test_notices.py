@@ -27,8 +27,12 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMetadataService]:
     [
         ("spot/instance-action", '{"action": "terminate", "time": "2026-11-23T08:02:00Z"}', "spot", True),
         ("events/recommendations/rebalance", '{"noticeTime": "2026-11-23T08:00:00Z"}', "rebalance", False),
+        # The end of a Capacity Block is here too: the group is scaled in before it.
         (_LIFECYCLE, "Terminated", "terminating", True),
+        (_LIFECYCLE, "Warmed:Terminated", "terminating", True),
         (_LIFECYCLE, "Warmed:Stopped", "terminating", True),
+        (_LIFECYCLE, "Warmed:Hibernated", "terminating", True),
+        (_LIFECYCLE, "Warmed:Running", "standby", True),
         (_LIFECYCLE, "Standby", "standby", True),
     ],
 )
@@ -37,6 +41,8 @@ def test_a_notice(service: FakeMetadataService, path: str, document: str, code: 
     notices = Notices(Metadata())
     assert notices.urgent() == []
     service.documents[path] = document
+    # Each question finds its token expired.
+    service.forgets = True
     (found,) = notices.urgent()
     assert (found.code, found.drains) == (code, drains)
     assert found.deadline == (datetime(2026, 11, 23, 8, 2, tzinfo=UTC) if code == "spot" else None)
@@ -47,9 +53,13 @@ def test_maintenance_drains_shortly_before_it(
     service: FakeMetadataService, minute: str, state: str, drains: bool
 ) -> None:
     service.documents["events/maintenance/scheduled"] = _MAINTENANCE % (minute, state)
+    service.forgets = True
     deadline = datetime(2026, 11, 23, 8, int(minute), tzinfo=UTC)
     sentence = f"EC2 has scheduled system-reboot of the node for 2026-11-23 08:{minute} UTC"
-    assert Notices(Metadata()).scheduled(NOW) == [Notice("maintenance", sentence, deadline, drains)]
+    notices = Notices(Metadata())
+    for _ in range(2):
+        assert notices.scheduled(NOW) == [Notice("maintenance", sentence, deadline, drains)]
+    assert service.tokens_given == 2
 
 
 @pytest.mark.parametrize("document", ["[]", _MAINTENANCE % ("05", "completed"), _MAINTENANCE % ("05", "canceled")])

@@ -77,12 +77,14 @@ def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None,
                 "NVML_REMAP_PENDING": "0",
                 "NVML_LINKS": "17",
                 "NVML_REASONS": str(0x80 | 0x4),
-                "NVML_REPLAYS": "replays",
+                "NVML_FIELD": "52",
             },
             {(code, _GPU_0) for code in ("remap_pending", "nvlink_down", "power_brake", "nvlink_errors")},
         ),
-        ({"NVML_REASONS": str(0x20), "NVML_CRC": "crc", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
-        ({"NVML_CRC": "crc", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
+        ({"NVML_FIELD": "59"}, {("nvlink_errors", _GPU_0)}),
+        ({"NVML_REASONS": str(0x20), "NVML_FIELD": "38", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
+        ({"NVML_FIELD": "38", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
+        ({"NVML_FIELD": "45", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
         # An image without a driver, or one that hangs, is unknown.
         ({"NVML_DEAD": "1"}, set()),
         ({"NVML_HANGS": "1", "LIMIT": "0.2"}, set()),
@@ -91,7 +93,7 @@ def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None,
 def test_what_nvml_says_of_the_gpus(
     tmp_path: Path, scripts: Path, nvml: Path, state: dict[str, str], wrong: object
 ) -> None:
-    state = {name: str(tmp_path / value) if value in ("replays", "crc") else value for name, value in state.items()}
+    state = {**state, "NVML_COUNTED": str(tmp_path / "counted")}
     readable, found, serials, trouble = _second_reading(VerifiedNode(tmp_path), scripts, nvml, **state)
     assert isinstance(found, list)
     assert isinstance(readable, list)
@@ -132,7 +134,15 @@ def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPat
     ("counter", "grows", "said"),
     [
         ("retrans_timeout_events", 9, []),
-        ("retrans_timeout_events", 11, ["retrans_timeout_events grew by 11 a minute"]),
+        *(
+            (name, 11, [f"{name} grew by 11 a minute"])
+            for name in (
+                "retrans_timeout_events",
+                "unresponsive_remote_events",
+                "impaired_remote_conn_events",
+                "rx_drops",
+            )
+        ),
         ("retrans_bytes", 10**7, []),
         ("retrans_bytes", 10**8, ["5.0% of the bytes were sent again"]),
         # The driver was loaded again.
