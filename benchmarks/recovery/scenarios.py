@@ -1,4 +1,4 @@
-"""Three ways to go on after a node is lost, each with the same training script and the same faults.
+"""Four ways to go on after a node is lost, each with the same training script and the same faults.
 
 What is measured of each, in seconds:
 

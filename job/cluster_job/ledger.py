@@ -13,6 +13,7 @@
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -35,6 +36,8 @@ class Totals:
         cost_usd: What the run has cost. None: the price of a node is unknown.
         finished: Whether the last step is done.
         ended: Whether the process ended in order: after the last step, or for a drain.
+        hour: The periods of the last hour, each as its end, its seconds and those that were kept. So the Goodput of
+            a run whose processes start again and again is known, too.
     """
 
     at: float
@@ -44,6 +47,7 @@ class Totals:
     cost_usd: float | None = None
     finished: bool = False
     ended: bool = False
+    hour: Sequence[Sequence[float]] = ()
 
     @property
     def goodput_of_run(self) -> float | None:
@@ -91,7 +95,7 @@ class Ledger:
         self._unpaid = pause if pause > LONGEST_PAUSE else 0.0
         self._recent: deque[float] = deque(maxlen=_RECENT_STEPS)
         self._open: list[tuple[float, bool]] = []
-        self._hour: deque[tuple[float, float, float]] = deque()
+        self._hour = deque((end, length, useful) for end, length, useful in totals.hour)
         self._highest = totals.highest_step
         self._last_end = now
 
@@ -138,6 +142,7 @@ class Ledger:
         seconds = end - self.totals.at
         kept = min(sum(min(took, limit) for took, is_new in steps if is_new), seconds)
         self._hour.append((end, seconds, kept))
+        goodput, of_seconds = self._goodput(end)
         self.totals = replace(
             self.totals,
             at=end,
@@ -145,9 +150,9 @@ class Ledger:
             kept_seconds=self.totals.kept_seconds + kept,
             lost_seconds=self.totals.lost_seconds + seconds - kept,
             cost_usd=self._cost(seconds - self._unpaid, usd_per_hour),
+            hour=[[round(one, 1) for one in each] for each in self._hour],
         )
         self._unpaid = 0.0
-        goodput, of_seconds = self._goodput(end)
         return Period(
             seconds=seconds,
             lost_seconds=seconds - kept,

@@ -31,7 +31,7 @@ def test_a_step_that_is_done_again_is_lost_and_so_is_the_time_until_it() -> None
     assert period.lost_seconds == 300.0 + 100.0
     assert second.totals.kept_seconds == 400.0
     assert second.totals.cost_usd == 80.0
-    assert period.goodput == 100.0 / 500.0
+    assert period.goodput == (300.0 + 100.0) / 800.0
 
 
 def test_a_long_step_counts_with_twice_the_median_and_one_that_hangs_is_lost_while_it_does() -> None:
@@ -79,3 +79,15 @@ def test_what_lies_between_two_runs_on_purpose_is_neither_lost_nor_paid() -> Non
         )
         assert ledger.totals.cost_usd == 1.0
         assert not ledger.totals.finished
+
+
+def test_the_last_hour_goes_on_over_processes_that_fail_again_and_again() -> None:
+    totals, now, periods = None, 0.0, []
+    for start in range(4):  # 20 minutes each, of which ten are training
+        ledger = Ledger(now + 300.0, totals)
+        now = _train(ledger, now + 600.0, range(60 * start, 60 * (start + 1)))
+        periods.append(ledger.close_period(now))
+        totals = ledger.totals
+
+    assert [period.is_whole_hour for period in periods] == [False, False, False, True]
+    assert periods[-1].goodput == 0.5

@@ -5,6 +5,12 @@ of a cluster report under its name alone. Only jobs that use `cluster_job.Run` r
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/search-expression-syntax.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-data-queries.html
+
+Rank 0 reports once a minute, so that a period of five minutes has a point though one report is lost. Where a run ends
+its points end: they are taken for not breaching, so that its alarm is over. Gaps between two processes of a run hide
+nothing, since CloudWatch looks further back than the periods that an alarm has, and takes the points that are there.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 """
 
 from collections.abc import Sequence
