@@ -8,11 +8,11 @@ from enum import StrEnum
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.kinds import OwnerTraits
 from cluster_contract.health_settings import HealthPolicySettings
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord, Step
+from cluster_health.records import BadSerial, GroupRecord, NodeRecord
 
 
 class Outcome(StrEnum):
-    """What is to be done with a node."""
+    """What is to be done with a node: each step and each end of a repair, under the same name, and why nothing is."""
 
     CORDON = "cordon"
     """Take it out of service: its repair begins."""
@@ -222,14 +222,6 @@ IN_SERVICE = "InService"
 
 GOING = ("Terminat", "Detach", "Warmed")
 """How the lifecycle states of nodes begin that are about to go."""
-
-STEPS = {
-    Step.CORDON: Outcome.CORDON,
-    Step.REBOOT: Outcome.REBOOT,
-    Step.REPLACE: Outcome.REPLACE,
-    Step.RETURN: Outcome.RETURN,
-}
-"""What asks an owner for each step."""
 
 
 def finding_about(

@@ -12,7 +12,6 @@ from cluster_health.needs import find_need, is_silent
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
-    STEPS,
     Context,
     Finding,
     GroupView,
@@ -30,13 +29,6 @@ _SHOWS_WITHIN = timedelta(minutes=5)
 _PLACE_WITHIN = timedelta(minutes=10)
 """How long a replacement waits until the power function knows that the node is in Standby, or a place is filled."""
 
-_ENDS = {
-    End.RETURNED: Outcome.RETURNED,
-    End.REPLACED: Outcome.REPLACED,
-    End.LEFT: Outcome.LEFT,
-    End.HELD: Outcome.HELD,
-}
-
 
 class Progress:
     """Decide what is next in a repair that is under way."""
@@ -52,14 +44,16 @@ class Progress:
         """Return what is next."""
         view, group = self._view, self._view.group
         if group is None or group.busy or group.deleting:
-            return self._wait(
+            return self._finding(
                 Outcome.UNKNOWN, f"waits: its {view.traits.noun} could not be read, or is being changed"
             )
         owned = group.nodes.get(self._repair.instance_id)
         if owned is None or owned.state.startswith(GOING):
             return self._after_leaving()
         if view.wanted is None:
-            return self._wait(Outcome.UNKNOWN, f"waits: the power function's record of {view.name} could not be read")
+            return self._finding(
+                Outcome.UNKNOWN, f"waits: the power function's record of {view.name} could not be read"
+            )
         if not self._context.policy.act:
             return self._only_report(owned)
         if view.wanted.stopped:
@@ -76,8 +70,8 @@ class Progress:
         wanted, one = self._view.wanted, self._repair.instance_id
         text = "is left as it is: the cluster's health policy only reports now"
         if wanted is None or not (wanted.stopped and owned.in_standby):
-            return self._wait(Outcome.REPORT, text)
-        finding = self._wait(
+            return self._finding(Outcome.REPORT, text)
+        finding = self._finding(
             Outcome.REPORT, f"{text}, and its stopped node group is billed for it until it is terminated"
         )
         undo = by_hand(self._view, one, FaultAction.REPLACE, self._context.region)
@@ -105,7 +99,7 @@ class Progress:
         """Let a node go that is repaired, and whose node group has enough nodes without it."""
         kept = self._view.kept.get(self._repair.instance_id)
         if kept is None:
-            return self._wait(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
+            return self._finding(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if kept:
             return self._end(End.HELD, f"stays out of service: its node group has enough nodes, and it {kept}")
         return self._terminate("is terminated in Standby, since its node group has enough nodes without it")
@@ -122,14 +116,14 @@ class Progress:
         if not cordoned:
             return self._ask(Step.CORDON, "is taken out of service")
         if owned.state == "EnteringStandby":
-            return self._wait(Outcome.WAIT, "is leaving the service")
+            return self._finding(Outcome.WAIT, "is leaving the service")
         need = self._need
         if need is None:
             return self._give_back("has recovered without a repair", owned)
         has_drained = node.has_drained(repair.began)
         if not has_drained and self._context.is_recent(repair.since, policy.drain_timeout):
             until = time_text(repair.since + policy.drain_timeout)
-            return self._wait(Outcome.WAIT, f"lets its job end, until {until} at the latest")
+            return self._finding(Outcome.WAIT, f"lets its job end, until {until} at the latest")
         late = f"did not end its job within {format_minutes(policy.drain_timeout)}"
         ended = "reports that its job has ended" if has_drained else late
         reboots = group.owner.reboots and need.action is FaultAction.REBOOT
@@ -164,7 +158,7 @@ class Progress:
         if not repair.answered:
             return self._repair_with(Step.REBOOT, "is rebooted")
         if not is_over or may_recover:
-            return self._wait(Outcome.WAIT, "boots, and is verified")
+            return self._finding(Outcome.WAIT, "boots, and is verified")
         text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
         finding, one, region = self._end(End.HELD, text, waits=True), repair.instance_id, context.region
         ways = (verify_again(one, region), finding.undo, by_hand(self._view, one, FaultAction.REPLACE, region))
@@ -178,7 +172,7 @@ class Progress:
         if owned.state == IN_SERVICE:
             return self._end(End.RETURNED, "is back in service")
         if not owned.in_standby:
-            return self._wait(Outcome.WAIT, f"comes back into service, and is {owned.state}")
+            return self._finding(Outcome.WAIT, f"comes back into service, and is {owned.state}")
         return self._ask(Step.RETURN, "comes back into service")
 
     def _give_back(self, why: str, owned: Node) -> Finding:
@@ -195,14 +189,14 @@ class Progress:
         """Return what reboots or replaces the node, unless an operator keeps it."""
         kept = self._view.kept.get(self._repair.instance_id)
         if kept is None:
-            return self._wait(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
+            return self._finding(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if kept:
             return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
         if step is Step.REPLACE and (why := self._why_not_replaced()):
             if self._view.surplus > 0:
                 return self._let_go()
             if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
-                return self._wait(Outcome.WAIT, f"is terminated later: {why}")
+                return self._finding(Outcome.WAIT, f"is terminated later: {why}")
             finding = self._end(End.HELD, f"is not replaced: {why}")
             undo = by_hand(self._view, self._repair.instance_id, FaultAction.REPLACE, self._context.region)
             return replace(finding, undo=f"{undo}\n{finding.undo}")
@@ -224,11 +218,11 @@ class Progress:
             return self._end(End.HELD, text, waits=True)
         patience = _SHOWS_WITHIN if repair.answered else _ASK_AGAIN
         if not is_new and self._context.is_recent(repair.asked, patience):
-            return self._wait(Outcome.WAIT, text)
+            return self._finding(Outcome.WAIT, text)
         since = now if is_new else repair.since
         rebooted = repair.rebooted or step is Step.REBOOT
         asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted)
-        finding = self._finding(STEPS[step], text)
+        finding = self._finding(Outcome(step), text)
         return finding.with_record(replace(self._view.record, repair=asked))
 
     def _is_refused(self) -> bool:
@@ -238,11 +232,8 @@ class Progress:
         # A function that did not run for a while has not been refused anything in that time.
         return repair.asked - repair.since >= self._context.policy.verify_timeout
 
-    def _wait(self, outcome: Outcome, text: str) -> Finding:
-        return self._finding(outcome, text)
-
     def _end(self, end: End, text: str, *, waits: bool = False) -> Finding:
-        finding = self._finding(_ENDS[end], text)
+        finding = self._finding(Outcome(end), text)
         return finding.with_record(self._view.record.with_end(end, self._context.now, waits=waits))
 
     def _finding(self, outcome: Outcome, text: str) -> Finding:

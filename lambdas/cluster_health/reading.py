@@ -11,10 +11,11 @@ from cluster_common.failures import Failures
 from cluster_common.keep_tags import KeepTags
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.making import make_owners
+from cluster_common.power_records import GroupState
 from cluster_common.state_table import StateItem, StateTable
 from cluster_common.times import time_text
 from cluster_contract.health_settings import HealthFunctionSettings
-from cluster_contract.state import PowerState, StatePart
+from cluster_contract.state import StatePart
 from cluster_health.outcomes import Wanted
 from cluster_health.records import Notice
 
@@ -173,21 +174,14 @@ def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:
 
 def _wanted(item: StateItem, group: OwnedGroup) -> Wanted | None:
     """Return what the power function wants of a node group, as its item says. None: it says nothing of its size."""
-    values = item.values
-    owners = values.get("owners")
-    record = owners.get(group.name) if isinstance(owners, Mapping) else None
-    size = record.get("size") if isinstance(record, Mapping) else None
-    stopped = values.get("state") == PowerState.STOPPED
-    if not isinstance(size, int) or values.get("state") not in list(PowerState):
-        return Wanted(size=0) if stopped else None
-    desired = record.get("desired") if isinstance(record, Mapping) else None
-    if not isinstance(desired, Mapping):
+    try:
+        record = GroupState.from_values(item.values).record(group.name)
+    except ValueError:
+        return None  # The power function reports it.
+    if record.size is None or record.state is None:
+        return Wanted(size=0) if record.is_stopped else None
+    given, size = record.desired, record.size
+    if given is None:
         # A desired capacity that the power function does not explain is an operator's.
-        return Wanted(size=size, stopped=stopped, goal=min(size, group.desired + group.standby))
-    goal = desired.get("goal")
-    return Wanted(
-        size=size,
-        stopped=stopped,
-        standby=frozenset(desired.get("standby", ())),
-        goal=goal if isinstance(goal, int) else None,
-    )
+        return Wanted(size=size, stopped=record.is_stopped, goal=min(size, group.desired + group.standby))
+    return Wanted(size=size, stopped=record.is_stopped, standby=frozenset(given.standby), goal=given.goal)

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cluster_common.power_records import Notice, Order, Record, State
 from cluster_power.groups import Group
-from cluster_power.records import Notice, Order, Record, State
 from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.schedules import Judgment, judge
 from cluster_power.settings import Settings

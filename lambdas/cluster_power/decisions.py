@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cluster_common.owners.kinds import OWNER_KINDS
+from cluster_common.power_records import GroupState, Record, State
 from cluster_common.times import time_text
 from cluster_contract.state import Sender
 from cluster_power.context import Context
@@ -21,7 +22,6 @@ from cluster_power.problems import (
     left_behind,
     raised,
 )
-from cluster_power.records import GroupState, Record, State
 from cluster_power.reserved import decide_listed, decide_reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from cluster_common.power_records import Notice, Order, State
 from cluster_contract.state import Sender
 from cluster_contract.tags import POWER_TAG
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.groups import Group
-from cluster_power.records import Notice, Order, State
 from cluster_power.schedules import Judgment, ends, removed
 
 

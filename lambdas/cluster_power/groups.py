@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cluster_common.owners.groups import Activity, OwnedGroup
-from cluster_power.records import NO_RECORD, GroupState, Record
+from cluster_common.power_records import NO_RECORD, GroupState, Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from itertools import groupby
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.power_records import Order
 from cluster_common.state_table import StateChangedError
 from cluster_power.commands import Expected
 from cluster_power.groups import Group
-from cluster_power.records import Order
 from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 

@@ -11,6 +11,7 @@ from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.making import make_owners
+from cluster_common.power_records import GroupState
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.owners import OwnerKind
@@ -24,7 +25,6 @@ from cluster_power.executor import Executor
 from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.notifications import Notifications
-from cluster_power.records import GroupState
 from cluster_power.reports import emit_metrics, emit_running_nodes, summarize
 from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.schedules import Judgment

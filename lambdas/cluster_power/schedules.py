@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 
+from cluster_common.power_records import Notice, Order, State
 from cluster_common.times import time_text
 from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, Timetable
 from cluster_contract.state import Sender
 from cluster_contract.time_zones import time_zone
-from cluster_power.records import Notice, Order, State
 
 _TIME_ZONES = Path(__file__).with_name("time_zones.json")
 _STAYS = "it stays stopped until a start command: a schedule does not undo what {} has ordered"

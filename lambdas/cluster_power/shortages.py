@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from cluster_common.owners.kinds import RETRY_EVERY
+from cluster_common.power_records import Desired
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.problems import Finding
-from cluster_power.records import Desired
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 

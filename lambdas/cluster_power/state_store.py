@@ -10,11 +10,11 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import Owners
+from cluster_common.power_records import GroupState, Notice, Order, Record
 from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, StateTable
 from cluster_common.tags import tag_value
 from cluster_contract.tags import POWER_TAG
 from cluster_power.groups import Group
-from cluster_power.records import GroupState, Notice, Order, Record
 
 _ATTEMPTS = 5
 """How often a change is written that runs beside another: each time on what the other has written."""

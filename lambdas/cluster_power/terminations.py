@@ -9,11 +9,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.power_records import Termination
 from cluster_common.state_table import StateChangedError
 from cluster_power.commands import Command
 from cluster_power.decisions import held_until
 from cluster_power.groups import Group
-from cluster_power.records import Termination
 from cluster_power.shortages import settle
 from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict

@@ -20,6 +20,7 @@ from cluster_common.failures import Failures
 from cluster_common.owners.groups import Activity, Node, OwnedGroup
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError
+from cluster_common.power_records import Desired, GroupState, Order, Record, State
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
@@ -30,7 +31,6 @@ from cluster_health.records import NodeRecord
 from cluster_power import decisions as power_decisions
 from cluster_power.context import Context as PowerContext
 from cluster_power.groups import Group
-from cluster_power.records import Desired, GroupState, Order, Record, State
 from cluster_power.settings import GroupSettings, Settings
 from cluster_power.shortages import settle
 from cluster_power.verdicts import Verdict

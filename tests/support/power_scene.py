@@ -11,13 +11,13 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from cluster_common.clients import Clients
+from cluster_common.power_records import GroupState, Record, State
 from cluster_contract.aliases import Alias
 from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_contract.schedule import ScheduleSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
-from cluster_power.records import GroupState, Record, State
 from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb

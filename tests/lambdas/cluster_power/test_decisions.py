@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from cluster_common.owners.groups import Activity
+from cluster_common.power_records import Order, Record, State
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
 from cluster_power.desired_state import new_orders
 from cluster_power.groups import Group
-from cluster_power.records import Order, Record, State
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from power_scene import plain

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.records import Order, State
+from cluster_common.power_records import Order, State
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
 

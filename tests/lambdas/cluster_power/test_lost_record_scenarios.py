@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.records import State
+from cluster_common.power_records import State
 from fake_auto_scaling import FakeGroup
 from fake_spot_fleets import FakeFleet
 from power_scene import STACK, Scene

@@ -6,10 +6,10 @@ import pytest
 
 from cluster_common.owners.groups import Activity, Node
 from cluster_common.owners.kinds import OWNER_KINDS, SPOT_FLEET
+from cluster_common.power_records import Record, State
 from cluster_power.groups import Group
 from cluster_power.launch_failures import LAUNCH_FAILURES, ProblemKind, find_launch_failure
 from cluster_power.problems import Outlook, find_problem, find_surplus
-from cluster_power.records import Record, State
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 SIZED = NOW - timedelta(hours=1)

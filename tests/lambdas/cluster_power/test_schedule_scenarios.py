@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_common.power_records import State
 from cluster_common.times import parse_time
 from cluster_contract.schedule import ScheduleSettings
-from cluster_power.records import State
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster_common.power_records import Notice, Order, State
 from cluster_common.times import parse_time
 from cluster_contract.schedule import ScheduleEnd, ScheduleSettings
 from cluster_contract.state import Sender
-from cluster_power.records import Notice, Order, State
 from cluster_power.schedules import Judgment, judge
 
 PAGE = Path(__file__).parents[3] / "docs/schedules.md"

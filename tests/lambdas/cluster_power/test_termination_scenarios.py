@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from cluster_power.records import Termination
+from cluster_common.power_records import Termination
 from fake_auto_scaling import FakeGroup
 from power_scene import Scene
 from termination_scene import HELD, TERMINATE, add_settled_twin, asked, living, middle, run_group, terminate

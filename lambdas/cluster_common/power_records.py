@@ -1,4 +1,7 @@
-"""What the function records of a node group: one item of the cluster's state table, with an entry for each owner."""
+"""What the power function records of a node group, and the health function reads.
+
+It is one item of the cluster's state table, with an entry for each owner.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_power.records import Desired, GroupState, Order, Record, State, Termination
+from cluster_common.power_records import Desired, GroupState, Order, Record, State, Termination
 
 AT = datetime(2026, 11, 2, 8, tzinfo=UTC)
 moments = st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 (the zone is added)
