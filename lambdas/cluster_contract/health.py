@@ -63,6 +63,7 @@ class ReportedFault:
         device: The device that has it, such as the PCI address of a GPU. Empty: the whole node.
         count: How often the node has seen it since its last boot.
         sentence: What it is, for operators.
+        serial: The serial of the device, where that is an accelerator. Empty: unknown.
     """
 
     code: str
@@ -71,6 +72,7 @@ class ReportedFault:
     device: str
     count: int
     sentence: str
+    serial: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def _fault(raw: dict[str, Any]) -> ReportedFault:
         device=str(raw.get("device", "")),
         count=int(raw.get("count", 1)),
         sentence=str(raw.get("sentence", "")),
+        serial=str(raw.get("serial", "")),
     )
 
 

@@ -8,7 +8,7 @@ from cluster_common.owners.groups import Node
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import by_hand, keep_it, verify_again
-from cluster_health.needs import Need, find_need
+from cluster_health.needs import Need, bad_serial, find_need
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
@@ -91,10 +91,9 @@ def _without_need(
         key = time_text(last.began if last is not None else failed.at)
         undo = verify_again(instance_id, context.region)
         return finding_about(view, instance_id, Outcome.HELD, text, key=key, undo=undo)
-    if not node.all_faults:
-        return None
     said = "; ".join(map(str, node.all_faults))
-    return finding_about(view, instance_id, Outcome.OBSERVED, f"reports what needs no repair: {said}", key=said)
+    text = f"reports what needs no repair: {said}" if said else bad_serial(instance_id, node.serials, context)
+    return finding_about(view, instance_id, Outcome.OBSERVED, text, key=text) if text else None
 
 
 def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Context) -> Finding | None:

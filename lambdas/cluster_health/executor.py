@@ -78,8 +78,8 @@ class HealthExecutor:
             return True
         try:
             node, repair = self._store.nodes.get(finding.instance_id), finding.record.repair
-            if finding.outcome is Outcome.REPLACE and node and repair and node.has_bad_accelerator(repair):
-                self._store.remember_serials(finding.instance_id, repair.reason)
+            if finding.outcome is Outcome.REPLACE and node and repair:
+                self._store.remember_serials(node.bad_serials(repair), finding.instance_id, repair.reason)
             is_done = finding.outcome not in _VERBS
             record = self._with_message(finding, finding.record) if is_done else finding.record
             self._store.save_group(finding.node_group, record)

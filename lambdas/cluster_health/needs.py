@@ -1,5 +1,6 @@
 """What is wrong with a node, and what ends it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,18 +31,18 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
     faults = node.draining_faults
     if faults and node.faulty_since is not None:
         action, said = strongest(faults), "; ".join(map(str, faults))
+        since = node.faulty_since
         before = [one for one in view.record.past if one.instance_id == instance_id and one.rebooted]
         if action is FaultAction.REBOOT and before and context.is_recent(before[-1].began, context.policy.window):
             what = f"was rebooted at {time_text(before[-1].began)}, and reports a fault again ({said})"
-            return Need(action=FaultAction.REPLACE, reason=what, since=node.faulty_since)
+            return Need(action=FaultAction.REPLACE, reason=what, since=since)
+        known = bad_serial(instance_id, [one.serial for one in faults], context)
+        if action is FaultAction.REBOOT and known:
+            return Need(
+                action=FaultAction.REPLACE, reason=f"{known}, and reports a fault again ({said})", since=since
+            )
         clears = "only another node is free of" if action is FaultAction.REPLACE else "a reboot clears"
-        return Need(action=action, reason=f"reports what {clears} ({said})", since=node.faulty_since)
-    for serial in node.serials:
-        bad = context.bad_serials.get(serial)
-        if bad and bad.instance_id != instance_id and context.is_recent(bad.at, SERIALS_REMEMBERED):
-            what = f"has the accelerator {serial} of {bad.instance_id}, which was replaced at {time_text(bad.at)}"
-            said = f"{what} ({bad.reason})"
-            return Need(action=FaultAction.REPLACE, reason=said, since=node.reported or context.now)
+        return Need(action=action, reason=f"reports what {clears} ({said})", since=since)
     if is_silent(node, context):
         since = node.down_since or context.now
         said = (
@@ -49,6 +50,22 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
         )
         return Need(action=FaultAction.REPLACE, reason=said, since=since)
     return None
+
+
+def bad_serial(instance_id: str, serials: Iterable[str], context: Context) -> str:
+    """Say which accelerator of a node another one was replaced for: the end of a sentence. Empty: none.
+
+    Args:
+        instance_id: The node.
+        serials: The serials of its accelerators.
+        context: What decisions rest on.
+    """
+    for serial in serials:
+        bad = context.bad_serials.get(serial)
+        if bad and bad.instance_id != instance_id and context.is_recent(bad.at, SERIALS_REMEMBERED):
+            what = f"has the accelerator {serial} of {bad.instance_id}, which was replaced at {time_text(bad.at)}"
+            return f"{what} ({bad.reason})"
+    return ""
 
 
 def is_silent(node: NodeRecord, context: Context) -> bool:

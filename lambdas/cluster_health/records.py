@@ -55,12 +55,14 @@ class Fault(Open):
         kind: Where it was seen.
         action: What ends it.
         sentence: What it is.
+        serial: The serial of the accelerator that has it. Empty: unknown, or another device.
     """
 
     code: str
     kind: FaultKind
     action: FaultAction
     sentence: str = ""
+    serial: str = ""
 
     def __str__(self) -> str:
         named = self.code if self.kind is FaultKind.CHECK else f"{_NAMES[self.kind]} {self.code}"
@@ -172,15 +174,17 @@ class NodeRecord(Open):
         """
         return self.drained is not None and self.drained >= (self.faulty_since or since)
 
-    def has_bad_accelerator(self, repair: "Repair") -> bool:
-        """Say whether its accelerators' own faults ask for another node, or were there again after a reboot.
+    def bad_serials(self, repair: "Repair") -> frozenset[str]:
+        """Return its accelerators that ask for another node, or that a reboot did not mend.
 
         Args:
             repair: Its repair.
         """
-        again = repair.rebooted and self.faults_boot != repair.boot_id
-        own = [one for one in self.draining_faults if one.kind is not FaultKind.CHECK]
-        return any(one.action is FaultAction.REPLACE or again for one in own)
+        faults = () if repair.rebooted and self.boot_id == repair.boot_id else self.new_faults
+        worst = strongest(faults)
+        if worst is FaultAction.REBOOT and not repair.rebooted and repair.action is not FaultAction.REPLACE:
+            return frozenset()
+        return frozenset(one.serial for one in faults if one.serial and one.action is worst)
 
     def has_reported_since(self, moment: datetime) -> bool:
         """Say whether it has reported faults or a verification since a time.
@@ -400,7 +404,8 @@ class BadSerial(Open):
 
 def _faults(report: NodeReport) -> tuple[Fault, ...]:
     return tuple(
-        Fault(code=one.code, kind=one.kind, action=one.action, sentence=one.sentence) for one in report.faults
+        Fault(code=one.code, kind=one.kind, action=one.action, sentence=one.sentence, serial=one.serial)
+        for one in report.faults
     )
 
 

@@ -108,15 +108,15 @@ class HealthStore:
             else:
                 return
 
-    def remember_serials(self, instance_id: str, reason: str) -> None:
-        """Remember the accelerators of a node that is replaced.
+    def remember_serials(self, serials: Collection[str], instance_id: str, reason: str) -> None:
+        """Remember the accelerators that a node is replaced for.
 
         Args:
+            serials: Their serials.
             instance_id: The node.
             reason: Why it is replaced.
         """
-        node = self.nodes.get(instance_id)
-        for serial in node.serials if node else ():
+        for serial in serials:
             if serial not in self.bad_serials:
                 bad = BadSerial(instance_id=instance_id, at=self._now, reason=reason)
                 self._write(_SERIAL + serial, encode(bad), self._now + SERIALS_REMEMBERED)

@@ -206,7 +206,12 @@ class History:
     def _verify(self, name: str, node: Truth) -> None:
         fine = node.broken is None
         checks = (ReportedCheck("gpus", passed=fine, found="8"), ReportedCheck("fsx", passed=node.fit, found="?"))
-        self._say(name, ReportKind.VERIFIED, checks=checks, faults=(_fault(node.broken),) if node.broken else ())
+        self._say(
+            name,
+            ReportKind.VERIFIED,
+            checks=checks,
+            faults=(_fault(node.broken, node.serial),) if node.broken else (),
+        )
 
     def _say(self, name: str, kind: ReportKind, **details: Any) -> None:
         """Let a node report: the report may come late, twice, or, unless all is calm, never."""
@@ -242,7 +247,7 @@ class History:
         node.mends = node.broken is FaultAction.REBOOT and self.draw.random() < 0.7
         node.was_broken = True
         node.ends_at = self.minute + self.draw.choice([0, 1, 2, 4, 30])
-        self._say(name, ReportKind.FAULT, faults=(_fault(node.broken),))
+        self._say(name, ReportKind.FAULT, faults=(_fault(node.broken, node.serial),))
 
     # What disturbs
 
@@ -265,7 +270,11 @@ class History:
             yield 0.08, "node breaks", lambda: self.break_node(name)
             yield 0.02, "node is silent", lambda: self._silence(name)
             harmless = self.draw.choice([FaultAction.OBSERVE, FaultAction.APPLICATION])
-            yield 0.02, "harmless fault", lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless),))
+            yield (
+                0.02,
+                "harmless fault",
+                lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless, node.serial),)),
+            )
             yield 0.01, "verification without checks", lambda: self._say(name, ReportKind.VERIFIED)
         yield 0.02, "node recovers", lambda: self._recover(name)
         given = self.power.owners[_ASG].desired
@@ -504,8 +513,7 @@ class History:
             inside = [other for other in self.began if one <= other < one + _POLICY.window]
             assert len(inside) <= _POLICY.max_repairs, f"{where}: the budget is exceeded"
         if node is not None and outcome in (Outcome.REBOOT, Outcome.REPLACE):
-            bad = any(node.serial == serial for serial in self.store.bad_serials)
-            assert node.was_broken or bad, f"{where}: it is healthy"
+            assert node.was_broken, f"{where}: it is healthy"
         others = [
             one
             for one, other in self.nodes.items()
@@ -517,5 +525,5 @@ class History:
         return self.store.groups[-1].held(name) is not None
 
 
-def _fault(action: FaultAction) -> ReportedFault:
-    return ReportedFault("95", FaultKind.XID, action, "0000:53:00", 1, "It is broken")
+def _fault(action: FaultAction, serial: str) -> ReportedFault:
+    return ReportedFault("95", FaultKind.XID, action, "0000:53:00", 1, "It is broken", serial)

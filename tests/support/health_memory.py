@@ -1,6 +1,6 @@
 """Nodes and a state table in memory, as small as many histories need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -70,7 +70,7 @@ class MemoryStore:
         self.nodes[instance_id] = after = change(before)
         self.changes += after != before
 
-    def remember_serials(self, instance_id: str, reason: str) -> None:
-        """Remember the accelerators of a node that is replaced."""
-        for serial in self.nodes[instance_id].serials if instance_id in self.nodes else ():
+    def remember_serials(self, serials: Collection[str], instance_id: str, reason: str) -> None:
+        """Remember the accelerators that a node is replaced for."""
+        for serial in serials:
             self.bad_serials.setdefault(serial, BadSerial(instance_id=instance_id, at=self._now(), reason=reason))

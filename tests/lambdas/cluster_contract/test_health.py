@@ -30,6 +30,7 @@ REPORT = NodeReport(
             device="0000:53:00",
             count=1,
             sentence="The GPU has fallen off the bus",
+            serial="1652923000001",
         ),
     ),
     serials=("1652923000001",),

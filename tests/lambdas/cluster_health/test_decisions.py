@@ -25,7 +25,9 @@ from power_scene import START
 
 NODE = "i-1"
 POLICY = HealthPolicySettings(act=True)
-REBOOT = Fault(code="95", kind=FaultKind.XID, action=FaultAction.REBOOT, sentence="Uncontained memory error")
+REBOOT = Fault(
+    code="95", kind=FaultKind.XID, action=FaultAction.REBOOT, sentence="Uncontained memory error", serial="s-1"
+)
 BROKEN = NodeRecord(
     node_group="workers", boot_id="b", reported=START, faults=(REBOOT,), faults_at=START, faulty_since=START
 )
@@ -143,7 +145,7 @@ QUIET = NodeRecord(node_group="workers")
         (Outcome.CORDON, replace(QUIET, down_since=NOW - timedelta(minutes=15))),
         (None, replace(QUIET, down_since=START, reported=START + timedelta(seconds=1))),
         (None, replace(QUIET, serials=("s-2",))),
-        (Outcome.CORDON, replace(QUIET, serials=("s-2", "s-1"))),
+        (Outcome.OBSERVED, replace(QUIET, serials=("s-2", "s-1"))),
     ],
 )
 def test_what_is_known_of_a_node_says_whether_it_is_broken(expected: Outcome | None, node: NodeRecord) -> None:
@@ -178,18 +180,28 @@ def test_a_serial_of_its_own_or_of_long_ago_is_no_reason(bad: BadSerial) -> None
 
 
 @pytest.mark.parametrize(
-    ("faults", "record", "then"),
+    ("faults", "changes", "then"),
     [
-        ((FaultAction.REBOOT,), GroupRecord(), "is rebooted"),
-        ((FaultAction.REBOOT, FaultAction.REPLACE), GroupRecord(), "is replaced"),
-        ((FaultAction.REBOOT,), GroupRecord(past=(past(NODE),)), "is replaced"),
-        ((FaultAction.REBOOT,), GroupRecord(past=(past(NODE, rebooted=False),)), "is rebooted"),
+        ((FaultAction.REBOOT,), {}, "is rebooted"),
+        ((FaultAction.REBOOT, FaultAction.REPLACE), {}, "is replaced"),
+        ((FaultAction.REBOOT,), {"record": GroupRecord(past=(past(NODE),))}, "is replaced"),
+        ((FaultAction.REBOOT,), {"record": GroupRecord(past=(past(NODE, rebooted=False),))}, "is rebooted"),
+        (
+            (FaultAction.REBOOT,),
+            {"bad": {"s-1": BadSerial(instance_id="i-0", at=START, reason="broken")}},
+            "is replaced",
+        ),
+        (
+            (FaultAction.REBOOT,),
+            {"bad": {"s-2": BadSerial(instance_id="i-0", at=START, reason="broken")}},
+            "is rebooted",
+        ),
     ],
 )
-def test_the_gravest_fault_and_a_reboot_before_say_what_ends_it(
-    faults: tuple[FaultAction, ...], record: GroupRecord, then: str
+def test_the_gravest_fault_and_what_was_before_say_what_ends_it(
+    faults: tuple[FaultAction, ...], changes: dict[str, Any], then: str
 ) -> None:
-    found = look(with_faults(*faults), record=record)
+    found = look(with_faults(*faults), **changes)
     assert found is not None
     assert then in found.reason
 

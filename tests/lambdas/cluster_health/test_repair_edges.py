@@ -1,5 +1,7 @@
 """Repairs in which a report says less than it seems to, a step is refused, or an operator or a setting steps in."""
 
+import dataclasses
+
 import pytest
 
 from cluster_common.errors import PartialFailureError
@@ -52,7 +54,7 @@ def test_a_node_whose_clock_was_ahead_returns_once_it_is_verified(scene: HealthS
 
 def test_a_node_that_goes_with_its_stopped_group_may_come_back(scene: HealthScene, group: FakeGroup) -> None:
     node = ids(group)[0]
-    scene.fault(node, serials=("s-1",))
+    scene.fault(node, dataclasses.replace(REPLACE, serial="s-1"), serials=("s-1",))
     scene.order("stop", by="ana", reason="weekend")
     scene.both(3)
     scene.order("start", by="ana", reason="monday")

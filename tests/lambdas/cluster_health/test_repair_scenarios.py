@@ -1,10 +1,12 @@
 """Repairs from the first fault to the end, with the power function beside them."""
 
+import dataclasses
+
 import pytest
 
 from cluster_contract.health import ReportedCheck, ReportKind
 from fake_auto_scaling import FakeGroup
-from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, shown
+from health_scene import FAILED, LOST, PASSED, REBOOT, REPLACE, HealthScene, ids, shown
 
 
 @pytest.fixture
@@ -134,18 +136,21 @@ def test_a_node_that_breaks_again_after_a_reboot_is_replaced(scene: HealthScene,
     assert scene.both()[node]["outcome"] == "replace"
 
 
-def test_a_node_that_comes_with_the_accelerator_of_a_bad_one_is_replaced(
+def test_a_node_that_comes_with_the_accelerator_of_a_bad_one_is_replaced_when_that_breaks_again(
     scene: HealthScene, group: FakeGroup
 ) -> None:
     node, other = ids(group)[:2]
-    scene.fault(node, REPLACE, serials=("s-1", "s-2"))
+    scene.fault(node, dataclasses.replace(REPLACE, serial="s-1"), serials=("s-1", "s-2"))
     scene.drained(node)
     scene.both(3)
+    assert scene.verified(other, serials=("s-2",)) == {}
+    assert scene.verified(other, serials=("s-1",))[other]["outcome"] == "observed"
+    said = f"has the accelerator s-1 of {node}, which was replaced"
+    assert said in scene.summary[other]["reason"]
 
-    found = scene.verified(other, serials=("s-2",))[other]
+    found = scene.fault(other, dataclasses.replace(REBOOT, serial="s-1"))[other]
 
-    assert found["outcome"] == "cordon"
-    assert f"has the accelerator s-2 of {node}, which was replaced" in found["reason"]
+    assert (found["outcome"], said in found["reason"], "is replaced" in found["reason"]) == ("cordon", True, True)
 
 
 def test_a_node_under_repair_goes_with_its_group_when_that_is_stopped(scene: HealthScene, group: FakeGroup) -> None:

@@ -112,7 +112,8 @@ def test_a_fault_that_a_reboot_did_not_end_asks_for_another_node(
     assert scene.drained_by == []
     scene.watched.serials = {"0000:05:00": serials[1]}
     scene.read(OFF_THE_BUS)
-    assert scene.reports[-1].faults[0].action.value == action
+    [fault] = scene.reports[-1].faults
+    assert (fault.action.value, fault.serial) == (action, serials[1])
 
 
 def test_a_restart_of_the_watchdog_repeats_nothing(scene: Scene) -> None:

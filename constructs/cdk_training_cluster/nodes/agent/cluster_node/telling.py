@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -115,14 +115,14 @@ def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[st
             yield f"the result could not be {what}: {answer.trouble}"
 
 
-def node_report(facts: Facts, checks: Sequence[Check], instance_id: str, serials: Sequence[str]) -> NodeReport:
+def node_report(facts: Facts, checks: Sequence[Check], instance_id: str, serials: Mapping[str, str]) -> NodeReport:
     """Return what the node reports of a verification.
 
     Args:
         facts: What the node is.
         checks: What was checked.
         instance_id: The node's instance.
-        serials: The serials of its GPUs.
+        serials: The serials of its GPUs by device.
     """
     return NodeReport(
         cluster=facts.cluster,
@@ -132,11 +132,13 @@ def node_report(facts: Facts, checks: Sequence[Check], instance_id: str, serials
         kind=ReportKind.VERIFIED,
         at=datetime.now(timezone.utc),
         faults=tuple(
-            ReportedFault(check.name, FaultKind.CHECK, check.action, check.device, 1, check.found)
+            ReportedFault(
+                check.name, FaultKind.CHECK, check.action, check.device, 1, check.found, serials.get(check.device, "")
+            )
             for check in checks
             if not check.passed and not check.provisional and check.action
         ),
-        serials=tuple(serials),
+        serials=tuple(serials.values()),
         checks=tuple(ReportedCheck(check.name, check.passed, check.found, check.floor) for check in checks),
         provisional=not all(check.passed for check in checks) and not any(check.fails for check in checks),
     )

@@ -102,8 +102,8 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
     checks += check_affinity(affinity)
     if not record:
         return checks
-    serials = [gpu.serial for gpu in reading.gpus if gpu.serial]
-    more = {"seconds": round(time.monotonic() - start, 1), "versions": own, "serials": serials}
+    serials = {gpu.pci: gpu.serial for gpu in reading.gpus if gpu.serial}
+    more = {"seconds": round(time.monotonic() - start, 1), "versions": own, "serials": list(serials.values())}
     steps: tuple[Callable[[], object], ...] = (
         # First what keeps jobs away, which needs no room on a disk.
         lambda: telling.drain(checks),

@@ -291,7 +291,9 @@ class Watched:
                 kind=kind,
                 at=self._clock(),
                 faults=tuple(
-                    ReportedFault(code, kind, seen.action, device, seen.times, seen.sentence)
+                    ReportedFault(
+                        code, kind, seen.action, device, seen.times, seen.sentence, self.serials.get(device, "")
+                    )
                     for (kind, code, device), seen in heaviest[:20]
                 ),
                 serials=tuple(self.serials.values()),
