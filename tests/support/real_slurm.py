@@ -42,7 +42,7 @@ _COMMANDS = {
     "nvidia-smi": """
 if [[ $* != *query-gpu* ]]; then exit; fi
 for each in /dev/nvidia[0-9]*; do
-  echo "${each#/dev/nvidia}, NVIDIA, GPU-0, 1, 00000000:00:00.0, 1, 0, No, No, Disabled"
+  echo "${each#/dev/nvidia}, NVIDIA, 1, 00000000:00:00.0, 1, 0, No, No, Disabled"
 done""",
     "cluster-node": f"exec /usr/bin/python3 -I -c '{START}' /srv/scripts /srv/scripts \"$@\"",
     "stat": 'if [[ $* == *--file-system* ]]; then cat /run/file-system; else exec /usr/bin/stat "$@"; fi',

@@ -18,7 +18,7 @@ from max_seconds import MAX_SECONDS
 START = (
     "import sys; sys.path[:0] = [sys.argv.pop(1), sys.argv.pop(1)]; from cluster_node.__main__ import main; main()"
 )
-_FIELDS = "{}, NVIDIA H100 80GB HBM3, GPU-{}, 16533230000{}, 00000000:5{}:00.0, 580.95.05, 0, No, No, Disabled"
+_FIELDS = "{}, NVIDIA H100 80GB HBM3, 16533230000{}, 00000000:5{}:00.0, 580.95.05, 0, No, No, Disabled"
 COMMANDS = {
     "aws": """
 printf "%s\\n" "$*" >>"$ROOT/calls"
@@ -35,7 +35,7 @@ case $* in
     echo "GPU $gpu: NVIDIA H100 80GB HBM3 (UUID: GPU-$gpu)"
     for link in $(seq 0 17); do echo "	 Link $link: 26.562 GB/s"; done
   done ;;
-  *) printf '%s\\n' {" ".join(f"'{_FIELDS.format(number, number, number, number)}'" for number in range(8))} ;;
+  *) printf '%s\\n' {" ".join(f"'{_FIELDS.format(number, number, number)}'" for number in range(8))} ;;
 esac""",
     "stat": "echo lustre",
     "systemctl": "case $1 in is-active) echo active ;; show) echo infinity ;; esac",

@@ -195,9 +195,9 @@ def test_nvidia_ml_py_says_what_the_gpus_have(
 
 def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
     rows = [
-        "0, NVIDIA H100 80GB HBM3, GPU-0, 1653323, 00000000:53:00.0, 580.95.05, 3, Yes, Yes, Disabled",
+        "0, NVIDIA H100 80GB HBM3, 1653323, 00000000:53:00.0, 580.95.05, 3, Yes, Yes, Disabled",
         "Unable to determine the device handle for GPU1: 0000:54:00.0: Unknown Error",
-        "2, NVIDIA H100 80GB HBM3, GPU-2, 1653325, 00000000:64:00.0, 580.95.05, "
+        "2, NVIDIA H100 80GB HBM3, 1653325, 00000000:64:00.0, 580.95.05, "
         "[GPU requires reset], [GPU requires reset], [N/A], Disabled",
     ]
     links = "GPU 0: NVIDIA H100\\n Link 0: 26.562 GB/s\\n Link 1: <inactive>"

@@ -169,10 +169,11 @@ def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
     verified.change_settings(RUNS_TABLE=table)
     if places == "broken":
         verified.fail("aws", "put-item")
+    verified.write("run/cdk-training-cluster/drain/verify", "verification failed: efa_count\n{}\n")
     said = verified.step("hook.sh --bad")
     assert said.returncode == 0
     assert message in said.stdout
-    assert "is not replaced: it takes no job until it passes cluster-node verify" in said.stdout
+    assert "is not replaced, and takes no job: verification failed: efa_count\n" in said.stdout
     assert _completions(verified) == []
 
 

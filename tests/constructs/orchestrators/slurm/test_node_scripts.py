@@ -29,7 +29,7 @@ if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
 """
 
 
-_GPU = "0, NVIDIA H100 80GB HBM3, GPU-0, 1653323, 00000000:53:00.0, 580.95.05, 0, No, No, Disabled"
+_GPU = "0, NVIDIA H100 80GB HBM3, 1653323, 00000000:53:00.0, 580.95.05, 0, No, No, Disabled"
 
 
 class Node:

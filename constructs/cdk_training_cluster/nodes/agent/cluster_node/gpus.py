@@ -24,7 +24,6 @@ _LOST = 15
 _FIELDS = (
     "index",
     "name",
-    "uuid",
     "serial",
     "pci.bus_id",
     "driver_version",
@@ -123,17 +122,17 @@ def _through_nvidia_smi() -> Reading:
         Gpu(
             number=int(row[0]),
             name=row[1],
-            serial=row[3] if row[3].isdigit() and int(row[3]) else "",
-            pci=sysfs_address(row[4]),
-            uncorrected=int(row[6]) if row[6].isdigit() else None,
-            remap_pending=_smi_flag(row[7]),
-            remap_failed=_smi_flag(row[8]),
+            serial=row[2] if row[2].isdigit() and int(row[2]) else "",
+            pci=sysfs_address(row[3]),
+            uncorrected=int(row[5]) if row[5].isdigit() else None,
+            remap_pending=_smi_flag(row[6]),
+            remap_failed=_smi_flag(row[7]),
             links=links.get(int(row[0])),
-            divided=row[9] == "Enabled",
+            divided=row[8] == "Enabled",
         )
         for row in whole
     ]
-    driver = whole[0][5] if whole else (read_text("/sys/module/nvidia/version") or "").strip()
+    driver = whole[0][4] if whole else (read_text("/sys/module/nvidia/version") or "").strip()
     return Reading(driver, gpus, troubles)
 
 

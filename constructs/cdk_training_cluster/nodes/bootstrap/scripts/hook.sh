@@ -1,10 +1,10 @@
 #!/bin/bash
-# Tells Auto Scaling that this node is ready; in its log, lines begin with ok, waiting or error. A group with a warm pool waits for it twice: before it stops a new node,
-# and before it counts on one that it has started again.
+# Tells Auto Scaling that this node is ready; in its log, lines begin with ok, waiting or error. A group with a warm pool
+# waits for it twice: before it stops a new node, and before it counts on one that it has started again.
 #   hook.sh --set-up  the node has been set up, and is not verified yet: Auto Scaling gets no answer
-#   hook.sh         it has been verified
-#   hook.sh --boot  it was started again: jobs that are sent there then find the file system mounted
-#   hook.sh --bad   it failed its verification: Auto Scaling terminates it and launches another
+#   hook.sh           it has been verified
+#   hook.sh --boot    it was started again: jobs that are sent there then find the file system mounted
+#   hook.sh --bad     it failed its verification: Auto Scaling terminates it and launches another
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -58,7 +58,7 @@ complete() {
   case $state in
     Pending:Wait | Warmed:Pending:Wait)
       if [[ $result == ABANDON ]] && ! may_be_replaced; then
-        log "error: $instance of $group failed its verification and is not replaced: it takes no job until it passes cluster-node verify"
+        log "error: $instance of $group is not replaced, and takes no job: $(head -n 1 "$ROOT/run/cdk-training-cluster/drain/verify")"
         return 0
       fi
       aws autoscaling complete-lifecycle-action --region "$REGION" --auto-scaling-group-name "$group" \
