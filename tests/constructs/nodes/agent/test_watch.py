@@ -50,6 +50,7 @@ class Aws:
         self.network = True
         self.refused: set[int] = set()
         self.state = "Terminating:Wait"
+        self.waits_for_node = True
 
     def ask(self, command: tuple[str, ...], _: float) -> Answer:
         self.calls.append(" ".join(command[3:5]))
@@ -63,6 +64,8 @@ class Aws:
                 for at in range(len(entries))
             ]
             return Answer(0, json.dumps({"FailedEntryCount": len(self.refused), "Entries": taken}), "")
+        if "complete-lifecycle-action" in command and not self.waits_for_node:
+            return Answer(254, "", "An error occurred (ValidationError): No active Lifecycle Action found")
         return Answer(0, f"llama-workers\t{self.state}\n" if "--query" in command else "", "")
 
 
@@ -120,19 +123,22 @@ def test_a_node_without_network_for_days_keeps_the_newest_reports(aws: Aws) -> N
 
 
 @pytest.mark.parametrize(
-    ("state", "gone", "completed"),
+    ("state", "waits", "gone", "asked"),
     [
-        ("Terminating:Wait", True, True),
-        ("Warmed:Terminating:Wait", True, True),
-        ("Terminating", False, False),
-        ("Terminating:Proceed", True, False),
-        ("Warmed:Pending:Wait", True, False),
+        ("Terminating:Wait", True, True, True),
+        ("Terminating:Wait", False, False, True),
+        ("Warmed:Terminating:Wait", True, True, True),
+        ("Terminating", True, False, False),
+        ("Terminating:Proceed", True, True, False),
+        # A node that returns to its warm pool, and a new one, for which the launching hook waits.
+        ("Warmed:Pending:Wait", True, True, True),
+        ("Warmed:Pending:Wait", False, True, True),
     ],
 )
-def test_the_node_completes_its_own_termination(aws: Aws, state: str, gone: bool, completed: bool) -> None:
-    aws.state = state
+def test_the_node_completes_its_own_termination(aws: Aws, state: str, waits: bool, gone: bool, asked: bool) -> None:
+    aws.state, aws.waits_for_node = state, waits
     assert grace.let_go("us-east-1", "i-1") is gone
-    assert ("autoscaling complete-lifecycle-action" in aws.calls) is completed
+    assert ("autoscaling complete-lifecycle-action" in aws.calls) is asked
 
 
 def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> None:
@@ -149,8 +155,8 @@ def test_a_node_that_went_to_its_warm_pool_lets_go_again_when_it_is_terminated_t
     watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     outbox = watch.Outbox(watched, "us-east-1")
     for target, state, completions in (
-        ("Warmed:Stopped", "Warmed:Pending:Wait", 0),
-        ("Warmed:Terminated", "Warmed:Terminating:Wait", 1),
+        ("Warmed:Stopped", "Warmed:Pending:Wait", 1),
+        ("Warmed:Terminated", "Warmed:Terminating:Wait", 2),
     ):
         watched.noticed({"terminating"}, [Notice(*LIFECYCLE_NOTICES[target])])
         aws.state = state

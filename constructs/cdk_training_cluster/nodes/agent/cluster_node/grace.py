@@ -9,6 +9,8 @@ from cluster_contract.health import DRAIN_HOOK
 from .programs import ask
 
 _SECONDS = 30
+# Where a node waits that returns to its warm pool: https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+_TO_WARM_POOL = "Warmed:Pending:Wait"
 
 
 def let_go(region: str, instance_id: str) -> bool:
@@ -31,14 +33,17 @@ def let_go(region: str, instance_id: str) -> bool:
     group, _, state = answer.text.strip().partition("\t")
     if not answer.succeeded:
         return _say(f"Auto Scaling does not say whether it waits for {instance_id}: {answer.trouble}")
-    if not group or not state.endswith("Terminating:Wait"):
-        # It has not got round to its hook yet; or it is through with it, or prepares the node for a warm pool.
+    if not group or not state.endswith(("Terminating:Wait", _TO_WARM_POOL)):
+        # It has not got round to its hook yet; or it is through with it.
         return state.endswith("Proceed") or state.startswith("Warmed:") or not group
     complete = (
         *(*aws, "complete-lifecycle-action", "--lifecycle-hook-name", DRAIN_HOOK, "--instance-id", instance_id),
         *("--auto-scaling-group-name", group, "--lifecycle-action-result", "CONTINUE"),
     )
     answer = ask(complete, _SECONDS)
+    if state == _TO_WARM_POOL and "ValidationError" in answer.trouble:
+        # A new node waits there too, at its launching hook alone.
+        return True
     return answer.succeeded or _say(
         f"Auto Scaling did not take the answer that {instance_id} may go: {answer.trouble}"
     )
