@@ -59,7 +59,9 @@ def bill_of_materials(project: Path, wheel: Path, extra: str) -> dict[str, objec
         _run([sys.executable, "-m", "venv", str(venv)])
         pip = [str(venv / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         constraints = str(_PROJECT / "constraints.txt")
-        _run([*pip, "install", "--no-compile", "--constraint", constraints, f"{wheel}[{extra}]"])
+        # What the wheel holds of others lies in it as it was published.
+        held = map(str, sorted((project / "constructs").rglob("*.whl")))
+        _run([*pip, "install", "--no-compile", "--constraint", constraints, f"{wheel}[{extra}]", *held])
         _run([*pip, "uninstall", "--yes", "pip", "setuptools"])
         tool = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
         _run([*tool, "--pyproject", str(project / "pyproject.toml"), "--output-file", str(file), str(venv)])
