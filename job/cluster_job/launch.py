@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _exits() -> Sequence[str]:
     sentences = {
-        Exit.USAGE: "the arguments or the environment are wrong",
+        Exit.USAGE: "the arguments or the environment are wrong, or another start trains the run",
         Exit.NO_DATA: "the data set did not come",
         Exit.UNFIT: "the node failed its verification, or its processes failed first too often",
         Exit.BUDGET: "the run failed more often than --restarts allows",

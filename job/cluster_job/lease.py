@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
+from cluster_job.hang_watch import say
 from cluster_job.records import decoded, encoded
 from cluster_job.table import RunTable, Versioned
 
@@ -67,6 +68,11 @@ class Lease:
                 raise Taken(
                     f"{self._run} is being trained by {held['owner']} on {held['node']}: end that first, or give "
                     "this one a name of its own with cluster-run --run NAME"
+                )
+            if seen is None:
+                say(
+                    f"{self._run} was trained by {held['owner']} on {held['node']} until now: this start "
+                    "waits for a minute at most to see whether that one goes on"
                 )
             seen = held["at"]
             self._sleep(RENEW_SECONDS / 3)

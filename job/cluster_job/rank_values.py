@@ -21,6 +21,8 @@ PREFIX = "values of rank "
 _LARGEST_BYTES = 64 * 1024
 """Larger tensors are no cursors: comparing them would stall the job. A generator's state has 5 KB."""
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)  # others are sharded, and may not be moved by one rank
+
 Path = tuple[Any, ...]
 Plain = MutableMapping[str, Any]
 
@@ -135,7 +137,7 @@ def _digest(value: object) -> bytes | None:
     for leaf in tree_leaves(value):
         if not isinstance(leaf, torch.Tensor):
             digest.update(pickle.dumps(leaf))
-        elif hasattr(leaf, "to_local") or leaf.numel() * leaf.element_size() > _LARGEST_BYTES:
+        elif type(leaf) not in _PLAIN or leaf.numel() * leaf.element_size() > _LARGEST_BYTES:
             return None
         else:
             contents = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8)

@@ -118,7 +118,7 @@ restored = run.restore(state)
 torch.set_rng_state(state["rng"])
 found = [loader["cursor"], loader["epoch"], torch.rand(1).item()]
 torch.save(found, folder / f"found-{restored}-{rank}-of-{dist.get_world_size()}.pt")
-for step in run.steps(run._saver.next_step + 1):
+for step in run.steps(run._saver.next_step + 2):  # the first is written beside the job
     run.checkpoint(state)
 """
 
