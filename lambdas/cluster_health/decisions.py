@@ -66,7 +66,7 @@ def _judge(
         return None
     need = find_need(instance_id, node, view, context)
     held = view.record.held(instance_id) if owned is not None and owned.in_standby else None
-    if held is not None and context.policy.act and not under_repair:
+    if held is not None and not under_repair:
         finding = _resume(held, need, view, context)
         if finding is not None:
             return finding

@@ -10,7 +10,7 @@ _TITLES = {
     Outcome.RELEASE: "is terminated, and no other takes its place",
     Outcome.RETURNED: "is repaired",
     Outcome.REPLACED: "was replaced",
-    Outcome.LEFT: "went before its repair was done",
+    Outcome.LEFT: "is no longer under repair",
     Outcome.HELD: "is broken and waits for you",
     Outcome.KEPT: "is broken and kept by an operator",
     Outcome.BUDGET: "is broken, and no repair is left",

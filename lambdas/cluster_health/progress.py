@@ -38,6 +38,7 @@ class Progress:
         self._view = view
         self._context = context
         self._node = view.nodes.get(repair.instance_id, NodeRecord(node_group=view.name))
+        self._owned = view.group.nodes.get(repair.instance_id) if view.group is not None else None
         self._need = find_need(repair.instance_id, self._node, view, context)
 
     def decide(self) -> Finding:
@@ -47,17 +48,17 @@ class Progress:
             return self._finding(
                 Outcome.UNKNOWN, f"waits: its {view.traits.noun} could not be read, or is being changed"
             )
-        owned = group.nodes.get(self._repair.instance_id)
+        owned = self._owned
         if owned is None or owned.state.startswith(GOING):
             return self._after_leaving()
         if view.wanted is None:
             return self._finding(
                 Outcome.UNKNOWN, f"waits: the power function's record of {view.name} could not be read"
             )
-        if not self._context.policy.act:
-            return self._only_report(owned)
         if view.wanted.stopped:
             return self._release(owned)
+        if self._repair.step is Step.CORDON and not self._context.policy.act:
+            return self._stop_repairing()
         steps: dict[Step, Callable[[], Finding]] = {
             Step.CORDON: lambda: self._after_cordon(group, owned),
             Step.REBOOT: lambda: self._after_reboot(owned),
@@ -66,16 +67,14 @@ class Progress:
         }
         return steps[self._repair.step]()
 
-    def _only_report(self, owned: Node) -> Finding:
-        wanted, one = self._view.wanted, self._repair.instance_id
-        text = "is left as it is: the cluster's health policy only reports now"
-        if wanted is None or not (wanted.stopped and owned.in_standby):
-            return self._finding(Outcome.REPORT, text)
-        finding = self._finding(
-            Outcome.REPORT, f"{text}, and its stopped node group is billed for it until it is terminated"
-        )
-        undo = by_hand(self._view, one, FaultAction.REPLACE, self._context.region)
-        return replace(finding, key=f"{finding.key} stopped", undo=undo)
+    def _stop_repairing(self) -> Finding:
+        """End a repair that the policy no longer allows: the node comes back as it is, and drains itself."""
+        owned, text = self._owned, "is not repaired: the cluster's health policy only reports now"
+        if owned is not None and owned.in_standby:
+            return self._ask(Step.RETURN, f"{text}, and it comes back into service")
+        if self._context.is_recent(self._repair.asked, _SHOWS_WITHIN) and self._view.traits.reboots:
+            return self._finding(Outcome.WAIT, "may be leaving the service")
+        return self._end(End.LEFT, text)
 
     def _after_leaving(self) -> Finding:
         if self._repair.step is Step.REPLACE:
@@ -170,6 +169,8 @@ class Progress:
 
     def _after_return(self, owned: Node) -> Finding:
         if owned.state == IN_SERVICE:
+            if self._need is not None:
+                return self._end(End.LEFT, "is back in service, and is not repaired")
             return self._end(End.RETURNED, "is back in service")
         if not owned.in_standby:
             return self._finding(Outcome.WAIT, f"comes back into service, and is {owned.state}")
@@ -187,25 +188,28 @@ class Progress:
 
     def _repair_with(self, step: Step, text: str) -> Finding:
         """Return what reboots or replaces the node, unless an operator keeps it."""
+        if not self._context.policy.act:
+            return self._stop_repairing()
         kept = self._view.kept.get(self._repair.instance_id)
         if kept is None:
             return self._finding(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if kept:
             return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
-        if step is Step.REPLACE and (why := self._why_not_replaced()):
-            if self._view.surplus > 0:
-                return self._let_go()
-            if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
-                return self._finding(Outcome.WAIT, f"is terminated later: {why}")
-            finding = self._end(End.HELD, f"is not replaced: {why}")
-            undo = by_hand(self._view, self._repair.instance_id, FaultAction.REPLACE, self._context.region)
-            return replace(finding, undo=f"{undo}\n{finding.undo}")
-        return self._ask(step, text)
+        return self._ask(step, text) if step is Step.REBOOT else self._replace(text)
 
-    def _why_not_replaced(self) -> str:
-        """Return why the group would lose the node's place, or lacks nodes already. Empty: it may be replaced."""
+    def _replace(self, text: str) -> Finding:
+        """Return what replaces the node, unless its group would lose its place or lacks nodes already."""
         view = self._view
-        return view.lacks if view.is_place_kept(self._repair.instance_id) else view.lost_place
+        why = view.lacks if view.is_place_kept(self._repair.instance_id) else view.lost_place
+        if not why:
+            return self._ask(Step.REPLACE, text)
+        if view.surplus > 0:
+            return self._let_go()
+        if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
+            return self._finding(Outcome.WAIT, f"is terminated later: {why}")
+        finding = self._end(End.HELD, f"is not replaced: {why}")
+        undo = by_hand(view, self._repair.instance_id, FaultAction.REPLACE, self._context.region)
+        return replace(finding, undo=f"{undo}\n{finding.undo}")
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""

@@ -34,6 +34,13 @@ _REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
 }
 """What repairs nodes, by the kind of their owner and what it changes. EKS, HyperPod and Batch repair their own."""
 
+_ENDS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
+    OwnerKind.AUTO_SCALING_GROUP: {
+        AUTO_SCALING_GROUPS: ("autoscaling:ExitStandby", "autoscaling:TerminateInstanceInAutoScalingGroup")
+    }
+}
+"""What ends repairs that began before the policy no longer let the function act: no other owner has a Standby."""
+
 REPAIRED_KINDS = frozenset(_REPAIRS)
 """The kinds of owners whose nodes the function repairs."""
 
@@ -51,11 +58,12 @@ class HealthPermissions:
         Args:
             cluster_name: The value of the tag on what the function may change.
             groups: The node groups.
-            act: Whether it repairs nodes.
+            act: Whether it repairs nodes; if not, it only ends the repairs that it has begun.
         """
         self._cluster_name = cluster_name
         self._owners = OwnerPermissions(groups)
-        self._repaired = sorted({group.owner_kind for group in groups}) if act else []
+        self._kinds = sorted({group.owner_kind for group in groups})
+        self._changes = _REPAIRS if act else _ENDS
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
@@ -64,8 +72,8 @@ class HealthPermissions:
         )
         permissions.read(sorted({*self._owners.reads(), "ec2:DescribeInstanceStatus", "ec2:DescribeInstances"}))
         changes: dict[str, set[str]] = {}
-        for kind in self._repaired:
-            for resources, actions in _REPAIRS.get(kind, {}).items():
+        for kind in self._kinds:
+            for resources, actions in self._changes.get(kind, {}).items():
                 changes.setdefault(resources, set()).update(actions)
         for resources, allowed in changes.items():
             permissions.write(sorted(allowed), resources)

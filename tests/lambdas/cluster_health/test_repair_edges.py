@@ -191,19 +191,32 @@ def test_a_tag_that_comes_between_two_attempts_keeps_a_node(scene: HealthScene, 
     assert not scene.nodes_ec2.rebooted
 
 
-def test_a_repair_that_may_not_go_on_says_how_to_end_a_node_of_a_stopped_group(
-    scene: HealthScene, group: FakeGroup
+@pytest.mark.parametrize("step", ["asked", "cordon", "reboot", "mended"])
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_the_function_took_out_of_service_comes_back_or_goes_once_the_policy_only_reports(
+    scene: HealthScene, group: FakeGroup, *, step: str, stopped: bool
 ) -> None:
     node = ids(group)[0]
+    if step == "asked":
+        scene.auto_scaling.fail_next("EnterStandby", "ScalingActivityInProgress")
     scene.fault(node)
+    if step in ("reboot", "mended"):
+        scene.drained(node)
     scene.set_policy(act=False)
-    scene.order("stop", by="ana", reason="weekend")
-    found = scene.both(2)[node]
-    assert (found["outcome"], scene.subjects()[-1]) == (
-        "report",
-        f"base-pod: {node} of workers is broken; repairs are off (health: act)",
-    )
-    assert "terminate-instance-in-auto-scaling-group" in found["undo"]
+    if stopped:
+        scene.order("stop", by="ana", reason="weekend")
+    calls = scene.watch_repairs()
+    scene.both(3)
+    if step in ("reboot", "mended") and not stopped:
+        scene.verified(node, FAILED if step == "reboot" else PASSED, faults=(LOST,) if step == "reboot" else ())
+    scene.both(10)
+    assert shown(group) == ((0, 0, 0) if stopped else (8, 8, 0))
+    assert not {"EnterStandby", "RebootInstances"} & set(calls)
+    if not stopped:
+        titles = {one.removeprefix(f"base-pod: {node} of workers ") for one in scene.subjects()}
+        off = {"is no longer under repair", "is broken; repairs are off (health: act)"}
+        ends = {"is repaired"} if step == "mended" else off
+        assert titles - {"is broken and is being repaired"} == ends
 
 
 def test_a_node_in_standby_keeps_its_place_beside_one_that_a_command_terminates(
