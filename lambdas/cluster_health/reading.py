@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _LATER = "the next run reads it again, and until then nothing is done there"
 
-# What DescribeInstances takes as the values of a filter.
+# With more values of a filter DescribeInstances answers FilterLimitExceeded.
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _MAX_VALUES = 200
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances-status-check_sched.html
@@ -102,7 +103,10 @@ class HealthReader:
         return {name: groups[0] for name, groups in found.items() if len(groups) == 1}
 
     def read_statuses(self) -> Statuses | None:
-        """Read which instances are impaired, and what EC2 has scheduled. None: that could not be read."""
+        """Read which instances are impaired, and what EC2 has scheduled. None: that could not be read.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html
+        """
         try:
             impaired = {
                 one.get("InstanceId", ""): _impaired_since(one)

@@ -19,7 +19,8 @@ WINDOW = Minutes(minimum=60, maximum=WINDOW_HOURS.maximum * 60)
 DRAIN = Minutes(minimum=0, maximum=24 * 60)
 VERIFY = Minutes(minimum=5, maximum=2 * 60)
 # The power function reports nodes as too many that take more than 10 minutes to go, and has those of a Capacity Block
-# go 10 minutes before EC2 begins to terminate them.
+# go 10 minutes before EC2 begins to terminate them. Auto Scaling takes 30 to 7200 seconds.
+# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
 GRACE = Minutes(minimum=1, maximum=8)
 _GRACE = timedelta(minutes=5)
 

@@ -266,8 +266,13 @@ class NodeHealth(Guardrail):
         """Have an Auto Scaling group wait for jobs, and leave nodes with failed checks to a function that acts.
 
         Within the grace period of the health check a group replaces a node only if it does not run in EC2. To suspend
-        ReplaceUnhealthy would keep those, too. In Standby no node is checked.
-        https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-check-grace-period.html
+        ReplaceUnhealthy would keep those, too. In Standby no node is checked. The period begins when a node enters
+        service, and no document names a maximum: a node that serves for longer than a year is the group's again.
+
+        Sources: https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-check-grace-period.html,
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateAutoScalingGroup.html,
+        https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html and
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
         """
         group.health_check_grace_period = _YEAR_SECONDS if self.policy.act else 0
         # In the fleet's scope, so that a group may be called as its users like.
@@ -277,14 +282,19 @@ class NodeHealth(Guardrail):
             auto_scaling_group_name=group.ref,
             lifecycle_hook_name=DRAIN_HOOK,
             lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
-            # A node that says nothing goes when its time is up.
+            # A node that says nothing goes when its time is up. The service's own default is ABANDON, after which a
+            # group may retain the node. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RetentionTriggers.html
             default_result="CONTINUE",
             heartbeat_timeout=self.policy.grace_seconds,
         )
         let_nodes_complete_actions(fleet.role.grant_principal, self._cluster_name)
 
     def _make_rule(self, id: str, description: str, pattern: events.EventPattern) -> None:
-        """Bring events to the function; one that cannot be brought for an hour goes to its queue of failed events."""
+        """Bring events to the function; one that cannot be brought for an hour goes to its queue of failed events.
+
+        Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html and
+        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
+        """
         events.Rule(
             self,
             id,

@@ -161,7 +161,8 @@ def _has_launch_hook(fleet: "NodeFleet") -> bool:
 def _make_launch_hook(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup) -> autoscaling.CfnLifecycleHook:
     # Without it, a node that fails its verification would be in service before it knows, and one of a warm pool would
     # be stopped in the middle of its set-up.
-    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html
+    # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html and
+    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
     return autoscaling.CfnLifecycleHook(
         fleet,
         "LaunchHook",

@@ -118,7 +118,8 @@ class ClusterState(Construct):
         table_arn: The table's ARN.
 
     Sources: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html,
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html and
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html and
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
     """
 

@@ -25,7 +25,8 @@ def make_runs_table(scope: Construct, *, nodes: iam.IGrantable, encryption_key: 
         nodes: The nodes' role.
         encryption_key: The KMS key that encrypts the table. None: a key that AWS owns does.
 
-    Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
+    Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html and
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
     """
     table = dynamodb.Table(
         scope,

@@ -158,6 +158,7 @@ class AutoScalingGroups:
     def reboot(self, group: OwnedGroup, instance_id: str) -> None:  # noqa: ARG002 (EC2 knows it)
         """Reboot one node: in Standby, so that Auto Scaling checks its health only afterwards.
 
+        EC2 forces the reboot of a node that does not shut down within a few minutes.
         https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RebootInstances.html
         """
         self._ec2().reboot_instances(InstanceIds=[instance_id])
@@ -166,7 +167,8 @@ class AutoScalingGroups:
         """Terminate one node and leave the desired capacity, which counts no node in Standby.
 
         Where it counts the node, Auto Scaling launches another; where the node was in Standby, the power function
-        gives the group its place back. With a lower desired capacity a node that works would go in its place.
+        gives the group its place back. With a lower desired capacity a node that works would go in its place. What
+        Auto Scaling does with one in Standby no document says: it launches until it has the desired capacity.
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
         """
         with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):
