@@ -329,6 +329,7 @@ class Reporter:
         is_first = self._environment.local_rank == 0
         again = None
         if is_first:
+            self._gpus = self._gpus or self._node.gpus()  # a short run ends before the first look
             before, self._efa = self._efa, self._node.efa()
             again = None if before is None or self._efa is None else self._efa.retransmitted_since(before)
         data, compute, step = self._recent.data_seconds, self._recent.compute_seconds, self._usual

@@ -144,6 +144,13 @@ def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
     assert {line["world_size"] for line in scene.lines} == {16}
 
 
+def test_a_run_of_seconds_reports_its_mfu_too(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path)
+    scene.train(range(10))
+    scene.reporter.finish(complete=True)
+    assert len(scene.cloudwatch.values("Mfu", "Cluster", "Run")) == 1
+
+
 def test_a_loss_is_asked_for_once_a_minute_and_one_that_is_no_number_is_left_out(tmp_path: Path) -> None:
     class Tensor:
         asked = 0
