@@ -26,11 +26,11 @@ LAMBDA_CALLS = [
 ELSEWHERE = {"dynamodb:GetItem", "autoscaling:DescribeScalingActivities", "autoscaling:DescribeWarmPool"}
 
 
-def statements(*, act: bool = True) -> list[dict[str, Any]]:
+def statements() -> list[dict[str, Any]]:
     stack = new_stack()
     topic, state = sns.Topic(stack, "Alerts"), ClusterState(stack, "State")
     fleets = [scene.fleet for scene in bought_each([{}], stack)]
-    policy = HealthPolicy(act=act)
+    policy = HealthPolicy(act=True)
     NodeHealth(stack, "Health", cluster_name=CLUSTER, fleets=fleets, alert_topic=topic, policy=policy, state=state)
     template = Template.from_stack(stack).to_json()
     of_type = {(one["Type"], name.startswith("Health")): name for name, one in template["Resources"].items()}
@@ -69,9 +69,3 @@ def test_the_function_may_do_what_it_does_and_no_more() -> None:
     assert sorted({call.action for call in calls if not is_allowed(allowed, call)}) == []
     found = unused(allowed, [*calls, *LAMBDA_CALLS])
     assert [one for one in found if one.partition(" ")[0] not in ELSEWHERE] == []
-
-
-def test_a_function_that_only_reports_may_end_a_repair_and_begin_none() -> None:
-    allowed = statements(act=False)
-    denied = {call.action for call in story().health_calls if not is_allowed(allowed, call)}
-    assert denied == {"autoscaling:EnterStandby", "ec2:RebootInstances"}
