@@ -31,7 +31,8 @@ class Problem:
 _STAYS = {
     ":Wait": "A lifecycle hook keeps {nodes}: complete the lifecycle action of each, or delete the hook.",
     ":Retained": "A lifecycle hook that was abandoned retains {nodes}: inspect each, and terminate it in EC2.",
-    "Standby": "Auto Scaling does not terminate {nodes} in Standby: return each to service, or terminate it.",
+    "Standby": "Auto Scaling does not terminate {nodes} in Standby: terminate each, or return it to service, which "
+    "raises the desired capacity.",
 }
 
 

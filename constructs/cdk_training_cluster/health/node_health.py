@@ -77,8 +77,8 @@ _FAILED_VERIFICATIONS = Watch(
     records="ispresent(checks.0)",
     remedy="Each record names a node and the checks that it failed. Auto Scaling replaces a new node with a fault "
     "that another node would not have, at most three of a node group a day, and a health policy that acts repairs "
-    "nodes in service. Any other node waits for you: mend what its checks name and run `cluster-node verify` on it, "
-    "or terminate it",
+    "such a node in service. Any other node waits for you: mend what its checks name and run `cluster-node verify` "
+    "on it, or terminate it",
 )
 
 

@@ -125,7 +125,8 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             8,
             1,
             "workers: 9 nodes still run and are billed where 8 should (7 InService, 1 Pending, 1 Standby). "
-            "Auto Scaling does not terminate 1 node in Standby: return each to service, or terminate it.",
+            "Auto Scaling does not terminate 1 node in Standby: terminate each, or return it to service, which "
+            "raises the desired capacity.",
             id="one too many is known though the activities are not",
         ),
         pytest.param(

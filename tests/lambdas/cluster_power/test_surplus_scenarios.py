@@ -95,7 +95,7 @@ def test_a_node_in_standby_is_one_too_many_beside_its_replacement(scene: Scene) 
     assert scene.minute()["workers"]["decision"] == "pending"
     assert scene.minute(10)["workers"]["reason"] == (
         "workers: 9 nodes still run and are billed where 8 should (8 InService, 1 Standby). Auto Scaling does not "
-        "terminate 1 node in Standby: return each to service, or terminate it."
+        "terminate 1 node in Standby: terminate each, or return it to service, which raises the desired capacity."
     )
 
 
