@@ -6,6 +6,7 @@ better when it is at work: while its process lives that sends it, and no longer 
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,22 +27,25 @@ def take_over() -> None:
 
 
 @contextmanager
-def beating(beat: Callable[[], None], folder: Path, every: float = HEARTBEAT_SECONDS) -> Iterator[None]:
+def beating(beat: Callable[[float | None], None], folder: Path, every: float = HEARTBEAT_SECONDS) -> Iterator[None]:
     """Send heartbeats until the end, but while a process of the script does.
 
     Args:
-        beat: Sends one; what it raises is said once, and the job goes on.
+        beat: Sends one, and is given for how many seconds the script has had no process, as while torchrun waits for
+            nodes; None: it never had one. What it raises is said once, and the job goes on.
         folder: The job's own folder.
         every: The seconds between two.
     """
     ended = threading.Event()
 
     def run() -> None:
-        has_said = False
+        has_said, lived = False, 0.0
         while not ended.is_set():
             try:
-                if not is_taken_over(folder):
-                    beat()
+                if is_taken_over(folder):
+                    lived = time.time()
+                else:
+                    beat(_silent(folder, lived))
             except Exception as error:
                 if not has_said:
                     say(f"no heartbeat can be sent, and the job goes on: {error}")
@@ -54,6 +58,13 @@ def beating(beat: Callable[[], None], folder: Path, every: float = HEARTBEAT_SEC
         yield
     finally:
         ended.set()
+
+
+def _silent(folder: Path, lived: float) -> float | None:
+    try:
+        return time.time() - max(lived, (folder / _TAKEN_OVER).stat().st_mtime)
+    except FileNotFoundError:
+        return None
 
 
 def is_taken_over(folder: Path) -> bool:

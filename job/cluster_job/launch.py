@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_job.drain import JOB_FOLDER, drain_request
@@ -88,9 +88,10 @@ def _run(arguments: Sequence[str]) -> int:
             f"{environment.node} failed its verification: see `{shlex.join(_VERIFY)}`; start the job on another node"
         )
         return Exit.UNFIT
+    named = replace(environment, run=variables["RUN_NAME"])
     with (
         tempfile.TemporaryDirectory(prefix="cluster-run-") as folder,
-        beating(lambda: send_heartbeat(environment), Path(folder)),
+        beating(lambda silent: send_heartbeat(named, silent), Path(folder)),
     ):
         if given.wait_for_dataset and not _wait_for(given.wait_for_dataset, given.dataset_timeout):
             return Exit.NO_DATA

@@ -109,6 +109,17 @@ class Lease:
         return self._table.replace(_KEY, item, None if found is None else found.version)[1]
 
 
+def is_trained(table: RunTable, now: float) -> bool:
+    """Return whether any start trains the run.
+
+    Args:
+        table: The run's items.
+        now: The time, in seconds since 1970.
+    """
+    found = table.read(_KEY)
+    return found is not None and bool(decoded(found.value)["at"] > now - LEASE_SECONDS)
+
+
 def owner_of(variables: Mapping[str, str] = os.environ) -> str | None:
     """Return the name of this start, which no other has; None: `cluster-run` holds the lease.
 

@@ -1,12 +1,13 @@
 """Where a process's reports go: to CloudWatch and the runs' table of its cluster, or to standard output alone."""
 
+import time
 import urllib.request
 
 from cluster_job.environment import Environment
 from cluster_job.hang_watch import Node, say
 from cluster_job.heartbeat import take_over
-from cluster_job.lease import Lease, owner_of
-from cluster_job.metrics import CloudWatch, Lines
+from cluster_job.lease import Lease, is_trained, owner_of
+from cluster_job.metrics import CloudWatch, Lines, Report, RunMetric
 from cluster_job.records import REPORTS, Records
 from cluster_job.reporter import Reporter, Work
 from cluster_job.table import KEPT_REPORT_SECONDS, open_table
@@ -40,15 +41,23 @@ def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True
     return Reporter(work, environment, sink, records=records, node=node, lease=lease)
 
 
-def send_heartbeat(environment: Environment) -> None:
-    """Report to CloudWatch that a job is at work on this instance; without a cluster nothing is sent.
+def send_heartbeat(environment: Environment, silent: float | None = None) -> None:
+    """Say that a job is at work on this instance; without a cluster nobody asks.
 
     Args:
         environment: The process's cluster and place.
+        silent: For how many seconds the run has had no process here. Where no other node trains it, that is reported
+            as time without a step, since no process does. Default: - it has one, or never had one.
     """
     sink, instance = _cloudwatch(environment), _instance_of(environment)
     if sink is not None and instance is not None:
         sink.beat(instance)
+    cluster = environment.cluster
+    if sink is None or silent is None or cluster is None or not cluster.runs_table:
+        return
+    if not is_trained(open_table(cluster.runs_table, environment.run, region=cluster.region), time.time()):
+        values = {RunMetric.SECONDS_WITHOUT_STEP: silent}
+        sink.send(Report(run=environment.run, at=time.time(), step=None, values=values, fields={"processes": 0}))
 
 
 def _cloudwatch(environment: Environment) -> CloudWatch | None:

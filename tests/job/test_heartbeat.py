@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -15,8 +16,10 @@ class _Beats:
 
     def __init__(self) -> None:
         self.seen = threading.Semaphore(0)
+        self.silent: float | None = None
 
-    def __call__(self) -> None:
+    def __call__(self, silent: float | None) -> None:
+        self.silent = silent
         self.seen.release()
 
 
@@ -26,13 +29,20 @@ def test_heartbeats_are_sent_but_while_a_process_of_the_script_lives_that_sends_
     beats = _Beats()
     monkeypatch.setenv(JOB_FOLDER, str(tmp_path))
     assert not is_taken_over(tmp_path)
+    with beating(beats, tmp_path, every=0):
+        assert beats.seen.acquire(timeout=30)
+    assert beats.silent is None
     take_over()
     assert is_taken_over(tmp_path)
     program = "from cluster_job.heartbeat import take_over; take_over()"
     subprocess.run([sys.executable, "-c", program], cwd=Path(heartbeat.__file__).parents[1], check=True)
     assert not is_taken_over(tmp_path)
+    os.utime(tmp_path / ".reports", (0, 0))
+    beats = _Beats()
     with beating(beats, tmp_path, every=0):  # torchrun waits for a node, and sets up again
         assert all(beats.seen.acquire(timeout=30) for _ in range(2))
+    assert beats.silent is not None
+    assert beats.silent > 50 * 365 * 86_400
     assert drain_request() is None
 
 
@@ -41,8 +51,8 @@ def test_a_heartbeat_that_fails_is_said_once_and_tried_again(
 ) -> None:
     beats = _Beats()
 
-    def refused() -> None:
-        beats()
+    def refused(silent: float | None) -> None:
+        beats(silent)
         raise OSError("no route to host")
 
     with beating(refused, tmp_path, every=0):

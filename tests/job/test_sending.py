@@ -1,7 +1,9 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import boto3
 import pytest
@@ -9,7 +11,10 @@ from moto import mock_aws
 
 from cluster_contract.runs import REPORTS
 from cluster_job import Run
-from cluster_job.sending import instance_id
+from cluster_job.environment import read_environment
+from cluster_job.lease import Lease
+from cluster_job.sending import instance_id, send_heartbeat
+from cluster_job.table import open_table
 
 
 def _train(run: Run) -> None:
@@ -63,10 +68,7 @@ def _aws() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("_aws")
-def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def _on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     client = boto3.client("dynamodb", region_name="us-east-1")
     client.create_table(
         TableName="runs",
@@ -78,6 +80,34 @@ def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
         monkeypatch.setenv(f"TRAINING_CLUSTER_{name}", value)
     monkeypatch.setenv("TRAINING_CLUSTER_RUNS_TABLE", "runs")
     monkeypatch.setenv("TRAINING_CLUSTER_NODE_HOUR_USD", "55")
+    return client
+
+
+@pytest.mark.usefixtures("_aws")
+def test_a_run_whose_processes_all_wait_is_without_a_step_unless_another_node_trains_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _on_a_cluster(monkeypatch)
+    monkeypatch.setenv("TRAINING_CLUSTER_NODE", "i-0123456789abcdef0")
+    environment = replace(read_environment(), run="llama-1")
+    lease = Lease(open_table("runs", "llama-1", region="us-east-1"), run="llama-1", owner="a", node="i-1")
+
+    def reported() -> bool:
+        send_heartbeat(environment, silent=1800.0)
+        made = boto3.client("cloudwatch", region_name="us-east-1").list_metrics(MetricName="SecondsWithoutStep")
+        return bool(made["Metrics"])
+
+    lease.take()
+    assert not reported()
+    lease.release()
+    assert reported()
+
+
+@pytest.mark.usefixtures("_aws")
+def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = _on_a_cluster(monkeypatch)
 
     _train(Run(global_batch=8, name="llama-1"))
 
