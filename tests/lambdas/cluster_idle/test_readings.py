@@ -1,6 +1,6 @@
 """What is asked of CloudWatch, and what becomes of its answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -13,58 +13,13 @@ from cluster_contract.idle import IdleFunctionSettings, Policy, Signal, SignalKi
 from cluster_idle.evidence import Evidence
 from cluster_idle.instances import Instance, Owner
 from cluster_idle.readings import MetricReader
-from fake_service import FakeService, refusal
+from fake_metric_data import CURRENT, GPU, IDLE, FakeMetricData, Result, result
+from fake_service import refusal
 from idle_function_settings import Group, idle_settings
 
 NOW = datetime(2026, 11, 2, 12, 2, tzinfo=UTC)
-CURRENT = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LAUNCHED = datetime(2026, 11, 1, tzinfo=UTC)
-IDLE = [(CURRENT - timedelta(minutes=5 * number), 0.0) for number in range(1, 13)]
 BUSY = [(CURRENT - timedelta(minutes=5), 80.0)]
-
-GPU = "nvidia_smi_utilization_gpu"
-
-Result = tuple[list[tuple[datetime, float]], str]
-
-
-class CloudWatch(FakeService):
-    """CloudWatch that answers by the instance and the metric of a query."""
-
-    def __init__(self, answer: Callable[[str, str], Result | None] = lambda *_: (IDLE, "Complete")) -> None:
-        super().__init__("cloudwatch")
-        self._answer = answer
-        self.pages: list[list[dict[str, Any]]] | None = None
-
-    def get_metric_data(self, **parameters: Any) -> dict[str, Any]:
-        """Answer GetMetricData: in one page, or in those that a test gives."""
-        self.record("GetMetricData", dict(parameters))
-        if self.pages is not None:
-            number = int(parameters.get("NextToken", "0"))
-            more = {"NextToken": str(number + 1)} if number + 1 < len(self.pages) else {}
-            return {"MetricDataResults": self.pages[number], **more}
-        found = []
-        for query in parameters["MetricDataQueries"]:
-            metric = query["MetricStat"]["Metric"]
-            answer = self._answer(metric["Dimensions"][0]["Value"], metric["MetricName"])
-            if answer is not None and metric["MetricName"] == GPU and query["MetricStat"]["Stat"] == "SampleCount":
-                answer = [(when, 8 * 5.0) for when, _ in answer[0]], answer[1]
-            if answer is not None:
-                found.append(result(query["Id"], *answer))
-        return {"MetricDataResults": found}
-
-    @property
-    def queries(self) -> list[list[dict[str, Any]]]:
-        """The queries of each request."""
-        return [request["MetricDataQueries"] for _, request in self.requests]
-
-
-def result(id: str, points: Sequence[tuple[datetime, float]], status: str = "Complete") -> dict[str, Any]:
-    return {
-        "Id": id,
-        "Timestamps": [when for when, _ in points],
-        "Values": [value for _, value in points],
-        "StatusCode": status,
-    }
 
 
 def nodes(count: int, node_group: str = "", instance_type: str = "p5.48xlarge") -> list[Instance]:
@@ -81,7 +36,7 @@ def nodes(count: int, node_group: str = "", instance_type: str = "p5.48xlarge") 
 
 
 def read(
-    client: CloudWatch,
+    client: FakeMetricData,
     instances: Sequence[Instance],
     settings: IdleFunctionSettings | None = None,
     sessions: set[str] | None = None,
@@ -92,7 +47,7 @@ def read(
     return reader.read(instances, sessions)
 
 
-def metrics(client: CloudWatch) -> list[tuple[str, str, str]]:
+def metrics(client: FakeMetricData) -> list[tuple[str, str, str]]:
     """Return what was asked: namespace, metric and statistic."""
     return [
         (stat["Metric"]["Namespace"], stat["Metric"]["MetricName"], stat["Stat"])
@@ -102,7 +57,7 @@ def metrics(client: CloudWatch) -> list[tuple[str, str, str]]:
 
 
 def test_maximum_and_number_of_samples_are_asked_for() -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
 
     found = read(client, nodes(1))
 
@@ -136,7 +91,7 @@ def test_maximum_and_number_of_samples_are_asked_for() -> None:
     ("count", "sizes"), [(1, [2]), (249, [498]), (250, [500]), (251, [500, 2]), (750, [500, 500, 500])]
 )
 def test_five_hundred_queries_go_into_a_request(count: int, sizes: list[int]) -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
 
     assert len(read(client, nodes(count))) == count
     assert [len(queries) for queries in client.queries] == sizes
@@ -145,13 +100,13 @@ def test_five_hundred_queries_go_into_a_request(count: int, sizes: list[int]) ->
 
 def test_the_queries_of_one_node_stay_in_one_request() -> None:
     policy = Policy(signals=(Signal(kind=SignalKind.NETWORK, below=1), Signal(kind=SignalKind.CPU, below=1)))
-    client = CloudWatch()
+    client = FakeMetricData()
 
     read(client, nodes(130), idle_settings(policy=policy))
 
     assert [len(queries) for queries in client.queries] == [500, 150]
     policy = Policy(signals=(Signal(kind=SignalKind.HEARTBEAT),))
-    client = CloudWatch()
+    client = FakeMetricData()
     read(client, nodes(200), idle_settings(policy=policy))
     assert [len(queries) for queries in client.queries] == [498, 102]
 
@@ -167,7 +122,7 @@ def test_the_queries_of_one_node_stay_in_one_request() -> None:
 def test_no_request_has_more_points_than_cloudwatch_gives(hours: int, most: int) -> None:
     policy = Policy(window=timedelta(hours=hours))
     points = policy.span // timedelta(minutes=5) + 1
-    client = CloudWatch()
+    client = FakeMetricData()
 
     read(client, nodes(700), idle_settings(policy=policy))
 
@@ -185,7 +140,7 @@ def test_groups_that_look_back_equally_far_share_requests_and_others_do_not() ->
             "same": Group(policy=Policy(below=20)),
         },
     )
-    client = CloudWatch()
+    client = FakeMetricData()
 
     read(client, [*nodes(2, "lab"), *nodes(3, "same"), *nodes(4)], settings)
 
@@ -204,7 +159,7 @@ def test_each_signal_has_its_metrics() -> None:
         Signal(kind=SignalKind.SESSION),
         Signal(kind=SignalKind.METRIC, below=1, namespace="Mine", metric="tokens", statistic="Average"),
     )
-    client = CloudWatch()
+    client = FakeMetricData()
 
     read(client, nodes(1), idle_settings(namespace="Llama", policy=Policy(signals=signals)), set())
 
@@ -237,7 +192,7 @@ def test_each_answer_goes_to_its_node_and_its_signal(busy: str, reason: str) -> 
             return BUSY, "Complete"
         return ([] if metric == "JobHeartbeat" else IDLE), "Complete"
 
-    found = read(CloudWatch(answer), nodes(3), idle_settings(policy=Policy(signals=signals)))
+    found = read(FakeMetricData(answer), nodes(3), idle_settings(policy=Policy(signals=signals)))
 
     assert [one.state.value for one in found.values()] == ["idle", "busy", "idle"]
     assert found["i-1"].reason == reason
@@ -250,12 +205,12 @@ def test_each_answer_goes_to_its_node_and_its_signal(busy: str, reason: str) -> 
 def test_sessions_count_where_the_policy_asks(sessions: set[str] | None, states: list[str]) -> None:
     settings = idle_settings(policy=Policy(signals=(Signal(kind=SignalKind.SESSION),)))
 
-    assert [one.state.value for one in read(CloudWatch(), nodes(2), settings, sessions).values()] == states
-    assert [one.state.value for one in read(CloudWatch(), nodes(2), None, sessions).values()] == ["idle", "idle"]
+    assert [one.state.value for one in read(FakeMetricData(), nodes(2), settings, sessions).values()] == states
+    assert [one.state.value for one in read(FakeMetricData(), nodes(2), None, sessions).values()] == ["idle", "idle"]
 
 
 def test_pages_are_put_together() -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
     client.pages = [
         [result("q0", IDLE[:4], "PartialData"), result("q1", IDLE)],
         [result("q0", IDLE[4:8], "PartialData")],
@@ -280,7 +235,7 @@ def test_pages_are_put_together() -> None:
     ],
 )
 def test_what_is_not_complete_in_the_end_is_not_evidence(pages: list[list[tuple[str, int]]], status: str) -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
     client.pages = [[result("q0", IDLE[:count], each) for each, count in page] for page in pages]
 
     found = read(client, nodes(1))["i-0"]
@@ -290,14 +245,14 @@ def test_what_is_not_complete_in_the_end_is_not_evidence(pages: list[list[tuple[
 
 
 def test_work_on_any_page_is_work() -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
     client.pages = [[result("q0", IDLE, "PartialData")], [result("q0", [(CURRENT - timedelta(hours=1), 99.0)])]]
 
     assert read(client, nodes(1))["i-0"].state.value == "busy"
 
 
 def test_a_request_that_fails_leaves_only_its_own_nodes_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
     original = client.get_metric_data
 
     def get_metric_data(**parameters: Any) -> dict[str, Any]:
@@ -323,7 +278,7 @@ def test_a_request_that_fails_leaves_only_its_own_nodes_unknown(capsys: pytest.C
 
 
 def test_a_page_that_fails_leaves_no_node_idle_on_half_of_the_points() -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
     client.pages = [[result("q0", IDLE), result("q1", IDLE)], []]
     client.fail_next("GetMetricData", "InternalServiceFault")
 
@@ -338,7 +293,7 @@ def test_a_page_that_fails_leaves_no_node_idle_on_half_of_the_points() -> None:
     ],
 )
 def test_neuron_types_are_asked_for_their_neuron_cores(instance_type: str, metric: str) -> None:
-    client = CloudWatch()
+    client = FakeMetricData()
 
     read(client, nodes(1, instance_type=instance_type))
 
@@ -360,7 +315,7 @@ def test_cpu_use_of_a_node_groups_nodes_is_what_their_agent_reports(node_group: 
     def answer(_: str, metric: str) -> Result:
         return [(when, 100 / 192 if metric == "cpu_usage_active" else 0.0) for when, _ in IDLE], "Complete"
 
-    policy, client = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),)), CloudWatch(answer)
+    policy, client = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),)), FakeMetricData(answer)
     settings = idle_settings(policy=policy, groups={"workers": Group(policy=policy)})
     (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, node_group)], settings).values()
 
@@ -388,7 +343,7 @@ def test_cpu_use_is_counted_in_vcpus(vcpus: int, percent: float, reason: str) ->
 
     policy = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),))
     (node,) = nodes(1)
-    found = read(CloudWatch(answer), [replace(node, vcpus=vcpus)], idle_settings(policy=policy))
+    found = read(FakeMetricData(answer), [replace(node, vcpus=vcpus)], idle_settings(policy=policy))
 
     assert found["i-0"].reason == reason
 
@@ -397,7 +352,7 @@ def test_the_settings_say_how_many_gpus_a_new_type_has() -> None:
     newer = nodes(1, instance_type="p9.48xlarge")
 
     states = [
-        read(CloudWatch(), newer, idle_settings(gpus=gpus))["i-0"].state.value
+        read(FakeMetricData(), newer, idle_settings(gpus=gpus))["i-0"].state.value
         for gpus in ({}, {"p9.48xlarge": 8}, {"p9.48xlarge": 16})
     ]
 
