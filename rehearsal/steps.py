@@ -1,6 +1,5 @@
 """The rehearsal itself: deploy, look, deploy again, destroy, and look at what was kept."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,8 +12,8 @@ from rich.text import Text
 
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from local_aws import LocalAws
-from local_aws.functions import DeployedFunction
 from rehearsal import readback, report, slurm, verdicts
+from rehearsal.account import Account
 from rehearsal.batch_run import BatchRun
 from rehearsal.billing import REGION, BillingStory, left_behind, show_billing, tell_billing_story
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
@@ -23,7 +22,7 @@ from rehearsal.checks.guardrails import WITHOUT_A_STORY
 from rehearsal.idle_expectation import IdleExpectation, idle_nodes
 from rehearsal.idle_report import show_idle
 from rehearsal.idle_run import resume, tell_idle_story
-from rehearsal.inventory import Inventory, take_inventory
+from rehearsal.inventory import Inventory
 from rehearsal.node_groups import node_groups
 from rehearsal.outcome import Findings
 from rehearsal.parts import PartsRemoval, without_parts
@@ -71,6 +70,7 @@ class Rehearsal:
         self._console = console
         self._findings = findings
         self._parts_of = parts_of
+        self._account = Account(cluster, aws, workspace, findings)
         self._started = monotonic()
 
     def run(self) -> None:
@@ -88,26 +88,26 @@ class Rehearsal:
             self._console.print(note, soft_wrap=True)
         with self._step("Bootstrap the account: cdk bootstrap"):
             self._cdk.bootstrap()
-        theirs = self._inventory()
+        theirs = self._account.inventory()
         with self._step("Synthesize, with CDK's own validation: cdk synth"):
             self._cdk.synth()
         with self._step(f"Deploy what is kept: cdk deploy {cluster.foundation_stack_name}"):
             self._cdk.deploy(cluster.foundation_stack_name, assembly=True)
         self._fill_made_bucket()
-        alone = self._inventory()
+        alone = self._account.inventory()
         with self._step("Deploy the cluster: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
         if slurm.need_all_nodes(self._aws, cluster.name):
             self._console.print("Jobs need all nodes that Slurm may launch.")
         ticks = self._power(at_least=2)
-        found = self._read()
+        found = self._account.read()
         self._findings.results.update(found, ticks=ticks)
         self._compare(found)
         report.show_deployed(self._console, found)
         slurm.show_queues(self._console, found["queues"], found["node_groups"])
         storage = self._storage()
-        storage.tell(found, self._functions())
-        found, alone = self._read(), self._with_what_training_wrote(alone)
+        storage.tell(found, self._account.functions())
+        found, alone = self._account.read(), self._with_what_training_wrote(alone)
         if self._cluster.orchestrator.batch is not None:
             self._run_batch_jobs()
         self._deploy_again(found)
@@ -145,7 +145,7 @@ class Rehearsal:
 
     def _run_batch_jobs(self) -> None:
         """Run each job of AWS Batch, and one while the cluster is stopped."""
-        run = BatchRun.by(self._aws, self._functions()["cluster_power"][0])
+        run = BatchRun.by(self._aws, self._account.functions()["cluster_power"][0])
         with self._step("Run jobs on AWS Batch, one of them submitted while the cluster is stopped"):
             run.run()
         run.show(self._console)
@@ -154,7 +154,7 @@ class Rehearsal:
 
     def _with_what_training_wrote(self, inventory: Inventory) -> Inventory:
         """Return what there was before, its buckets as they are now."""
-        now = self._inventory()["buckets"]
+        now = self._account.inventory()["buckets"]
         return {**inventory, "buckets": {name: now.get(name) for name in inventory["buckets"]}}
 
     def _compare(self, found: Mapping[str, Any]) -> None:
@@ -171,7 +171,7 @@ class Rehearsal:
     def _tick_others(self) -> None:
         """Run each guardrail that has no story of its own once."""
         ticks = {}
-        for package, (function, _) in self._functions().items():
+        for package, (function, _) in self._account.functions().items():
             if package in WITHOUT_A_STORY:
                 with self._step(f"Run the deployed function of {package}"):
                     ticks[package] = function({"action": "tick"})
@@ -179,27 +179,6 @@ class Rehearsal:
 
     def _differs(self, *differences: str) -> None:
         self._findings.differences.extend(differences)
-
-    def _inventory(self) -> Inventory:
-        return take_inventory(self._aws.client)
-
-    def _read(self) -> dict[str, Any]:
-        client = self._aws.client
-        systems = readback.file_systems(client, self._cluster.name)
-        if len(systems) > 1:
-            self._differs(f"there are {len(systems)} file systems, the file says one")
-        system = systems[0] if systems else None
-        stacks = readback.stacks(client, [self._cluster.foundation_stack_name, self._cluster.cluster_stack_name])
-        return {
-            "stacks": stacks,
-            "resources": dict(
-                sorted(sum((Counter(stack["resources"]) for stack in stacks.values()), Counter()).items())
-            ),
-            "node_groups": node_groups(client, self._cluster.name),
-            "queues": slurm.queues(client, self._cluster.name),
-            "file_system": system,
-            "datasets": readback.datasets(client, system["id"]) if system else [],
-        }
 
     def _fill_made_bucket(self) -> None:
         made = [settings for settings in self._cluster.datasets if settings.bucket is None]
@@ -209,35 +188,18 @@ class Rehearsal:
                 with self._step(f"Put objects into s3://{bucket}/{settings.prefix}"):
                     put_objects(self._aws, bucket, settings.prefix)
 
-    def _functions(self) -> dict[str, tuple[DeployedFunction, Mapping[str, Any]]]:
-        """Return the deployed functions, ready to be called, and what they are set to, by their packages."""
-        return {
-            configuration["Handler"].partition(".")[0]: (
-                DeployedFunction(configuration, code, self._workspace, self._aws.environment()),
-                configuration,
-            )
-            for configuration, code in readback.functions(
-                self._aws.client, self._cluster.cluster_stack_name, self._aws.account, self._aws.region
-            )
-        }
-
     def _power(self, at_least: int) -> list[Any]:
         """Run the deployed power function's own code until every group has its size."""
         ticks: list[Any] = []
-        if not at_least and self._is_up():
+        if not at_least and self._account.is_up():
             return ticks
-        power, _ = self._functions()["cluster_power"]
+        power, _ = self._account.functions()["cluster_power"]
         while len(ticks) < _MOST_TICKS:
             with self._step(f"Run the deployed power function: tick {len(ticks) + 1}"):
                 ticks.append({power.name: power({"action": "tick"})})
-            if len(ticks) >= at_least and self._is_up():
+            if len(ticks) >= at_least and self._account.is_up():
                 break
         return ticks
-
-    def _is_up(self) -> bool:
-        found = node_groups(self._aws.client, self._cluster.name)
-        wanted = {settings.name: settings.count for settings in self._cluster.node_groups}
-        return all(group["count_running"] == wanted.get(group["name"]) for group in found)
 
     def _run_short(self) -> None:
         """Deploy a changed template while EC2 lacks nodes, and start nodes whose launches Auto Scaling suspended."""
@@ -246,7 +208,7 @@ class Rehearsal:
             self._console.print("Nothing is bought on demand: of nothing can EC2 run short here.")
             return
         orders = readback.output(self._aws.client, self._cluster.cluster_stack_name, "PowerFunctionName")
-        shortage = Shortage(self._aws, self._functions()["cluster_power"][0], orders, group)
+        shortage = Shortage(self._aws, self._account.functions()["cluster_power"][0], orders, group)
         with self._step(f"Lose a node of {group['name']} while EC2 has no other, and run the power function"):
             shortage.begin()
         with self._step("Deploy a changed template while the node is missing: cdk deploy --all"):
@@ -261,7 +223,7 @@ class Rehearsal:
 
     def _stop_idle_nodes(self) -> None:
         """Let nodes be idle until they are stopped; deploy, which wakes none of them; and bring them back."""
-        functions = self._functions()
+        functions = self._account.functions()
         if "cluster_idle" not in functions:
             self._console.print("There is no idle stop: the file turns it off, or no node reports its use.")
             return
@@ -287,12 +249,12 @@ class Rehearsal:
         with self._step("Let instances cost more than the budget, and run the deployed spend function until resumed"):
             story = tell_spend_story(
                 self._aws,
-                self._functions()["cluster_spend"][0],
+                self._account.functions()["cluster_spend"][0],
                 budget,
                 node_groups(client, name),
                 zone=self._cluster.availability_zone,
                 start=lambda: start_all(self._aws, orders),
-                sizes=self._sizes,
+                sizes=self._account.sizes,
             )
         show_spend(self._console, story)
         self._differs(*story.differences())
@@ -300,7 +262,7 @@ class Rehearsal:
 
     def _repair_node(self) -> None:
         """Let a node report an Xid: it is repaired, or only reported, as the file's health policy says."""
-        functions, policy = self._functions(), self._cluster.health
+        functions, policy = self._account.functions(), self._cluster.health
         health, configuration = functions["cluster_health"]
         group = group_to_repair(node_groups(self._aws.client, self._cluster.name))
         if group is None:
@@ -321,7 +283,7 @@ class Rehearsal:
         budget = self._cluster.to_budget()
         if budget is None:
             return None
-        function, _ = self._functions()["billing_alarms"]
+        function, _ = self._account.functions()["billing_alarms"]
         with self._step(
             f"Run the deployed billing function, change its alarms in {REGION} by hand, and run it again"
         ):
@@ -333,31 +295,28 @@ class Rehearsal:
 
     def _bring_back(self, before: list[dict[str, Any]], stopped: set[str]) -> None:
         """Deploy while nodes are stopped, and let people start them again."""
-        sizes = self._sizes()
+        sizes = self._account.sizes()
         with self._step("Deploy again while nodes are stopped: cdk deploy --all"):
             self._cdk.deploy(assembly=True)
-            self._functions()["cluster_power"][0]({"action": "tick"})
-        asleep = self._sizes()
+            self._account.functions()["cluster_power"][0]({"action": "tick"})
+        asleep = self._account.sizes()
         document = readback.runbook(self._aws.client, self._cluster.cluster_stack_name)
         with self._step("Start them again by the runbook: aws ssm start-automation-execution"):
             resumed = resume(self._aws, document)
         ticks = self._power(at_least=0)
         self._findings.results["idle"] |= {"sizes": sizes, "sizes_after_deploy": asleep, "resumed": resumed}
         self._differs(*verdicts.stopped_and_resumed(before, stopped, sizes, asleep, resumed))
-        if not self._is_up():
-            self._differs(f"after the resume the node groups have {self._sizes()} nodes; ticks: {len(ticks)}")
-
-    def _sizes(self) -> dict[str, int]:
-        return {group["name"]: group["count_running"] for group in node_groups(self._aws.client, self._cluster.name)}
+        if not self._account.is_up():
+            self._differs(f"after the resume the node groups have {self._account.sizes()} nodes; ticks: {len(ticks)}")
 
     def _deploy_again(self, before: dict[str, Any]) -> None:
-        inventory = self._inventory()
+        inventory = self._account.inventory()
         with self._step("Deploy again: cdk deploy --all"):
             said = self._cdk.deploy()
         ticks = self._power(at_least=1)
-        after = self._read()
+        after = self._account.read()
         unchanged = said.count("(no changes)")
-        inventories = (inventory, self._inventory())
+        inventories = (inventory, self._account.inventory())
         changes = verdicts.changed_by_second_deployment(before, after, inventories, unchanged)
         self._differs(*changes)
         self._console.print(f"A second deployment changed {'something: see below' if changes else 'nothing'}.")
@@ -372,7 +331,7 @@ class Rehearsal:
         name = self._cluster.cluster_stack_name
         with self._step(f"Destroy the nodes: cdk destroy {name}"):
             self._cdk.destroy(name)
-        left, whole = self._read(), self._inventory()
+        left, whole = self._account.read(), self._account.inventory()
         wrong = verdicts.cluster_destroyed(self._cluster, found, left, (alone, whole))
         self._differs(*wrong)
         self._console.print(f"{name} is gone; the foundation is {'not whole' if wrong else 'whole'}:")
@@ -386,7 +345,7 @@ class Rehearsal:
             self._refuse_then_allow(name)
         with self._step(f"Destroy the foundation: cdk destroy {name}"):
             self._cdk.destroy(name)
-        left = self._inventory()
+        left = self._account.inventory()
         if readback.stacks(self._aws.client, [name]):
             self._differs(f"stack {name} is still there")
         self._differs(*verdicts.foundation_destroyed(self._cluster, theirs, whole, left))
