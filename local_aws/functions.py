@@ -1,7 +1,11 @@
 """Runs a deployed function's own code, as the service would: its zip, its environment, a process of its own."""
 
+import atexit
 import io
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -11,43 +15,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
-from uuid import uuid4
 
-from local_aws import settings
+from local_aws import function_process, settings
 
 _NOW = timedelta()
-
-# The interpreter starts with neither the project nor the site's .pth files on its path: only the function's zip
-# and, in place of the runtime and its layer, the installed boto3 and Powertools.
-_RUNNER = """
-import importlib, json, os, sys, traceback
-from time import monotonic
-code, packages, handler = sys.argv[1:4]
-sys.path[:] = [code, *sys.path, packages]
-started, timeout = monotonic(), float(os.environ.pop("LOCAL_AWS_TIMEOUT"))
-result, later = os.environ.pop("LOCAL_AWS_RESULT"), float(os.environ.pop("LOCAL_AWS_LATER"))
-if later:
-    import time, time_machine
-    time_machine.travel(time.time() + later, tick=True).start()
-module, name = handler.rsplit(".", 1)
-class Context:
-    function_name = os.environ["AWS_LAMBDA_FUNCTION_NAME"]
-    memory_limit_in_mb = int(os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"])
-    invoked_function_arn = os.environ["LOCAL_AWS_FUNCTION_ARN"]
-    aws_request_id = "00000000-0000-4000-8000-000000000000"
-    def get_remaining_time_in_millis(self):
-        return int((started + timeout - monotonic()) * 1000)
-try:
-    outcome = {"result": getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())}
-    said = json.dumps(outcome)
-except Exception as error:
-    traceback.print_exc()
-    outcome = {"error": {"errorMessage": str(error), "errorType": type(error).__name__}}
-    said = json.dumps(outcome)
-with open(result, "w") as file:
-    file.write(said)
-"""
 
 
 class FunctionFailedError(Exception):
@@ -67,6 +40,55 @@ class Outcome:
     output: str
     result: Any = None
     error: Mapping[str, str] | None = None
+
+
+class _Runtime:
+    """The process in whose forks functions run: it starts with the first call, and ends with this process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a function, and return what it wrote, its outcome as JSON, and its process's exit status.
+
+        Args:
+            call: What `function_process` needs to know.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, self._lock:
+                socket.send_fds(self._reach(), [b"."], [theirs.fileno()])
+            ours.sendall(json.dumps(call).encode())
+            ours.shutdown(socket.SHUT_WR)
+            with ours.makefile("rb") as file:
+                answer = file.read()
+        if not answer:
+            raise FunctionFailedError("the process that functions run in ended while one ran")
+        ended: dict[str, Any] = json.loads(answer)
+        return ended
+
+    def _reach(self) -> socket.socket:
+        """Return the socket of the process, which is started where there is none."""
+        if self._process is None or self._process.poll() is not None:
+            self._control, theirs = socket.socketpair()
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", function_process.__file__, sysconfig.get_path("purelib")],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    env={"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull},
+                )
+            atexit.register(self._end, self._process, self._control)
+        return self._control
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        control.close()
+        process.wait()
+
+
+_RUNTIME = _Runtime()
 
 
 class DeployedFunction:
@@ -118,25 +140,29 @@ class DeployedFunction:
             later: As for a call.
             alias: As for a call.
         """
-        result = self._directory / f"{uuid4()}.json"
-        try:
-            ended = self._start(event, self._variables(result, later, alias))
-        except subprocess.TimeoutExpired as stopped:
+        ended = _RUNTIME.call(
+            {
+                "code": str(self._code),
+                "handler": self._configuration["Handler"],
+                "arn": self._configuration["FunctionArn"] + (f":{alias}" if alias else ""),
+                "variables": self._variables(),
+                "timeout": self._timeout,
+                "later": later.total_seconds(),
+                "event": event,
+            }
+        )
+        error = None
+        if ended["status"] == -signal.SIGALRM:
             # https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-invocation.html
-            message = f"Task timed out after {self._timeout:.2f} seconds"
-            said = b"".join(part for part in (stopped.stdout, stopped.stderr) if isinstance(part, bytes))
-            with self._log.open("a") as file:
-                file.write(f"{said.decode(errors='replace')}{message}\n")
-            return Outcome(message, error={"errorMessage": message, "errorType": "Sandbox.Timedout"})
-        output = ended.stdout + ended.stderr
+            error = "Sandbox.Timedout", f"Task timed out after {self._timeout:.2f} seconds"
+            ended["output"] += f"{error[1]}\n"
+        elif not ended["outcome"]:
+            error = "Runtime.ExitError", f"{self.name} ended with exit status {ended['status']}"
         with self._log.open("a") as file:
-            file.write(output)
-        if not result.exists():
-            message = f"{self.name} ended with exit status {ended.returncode}"
-            return Outcome(output, error={"errorMessage": message, "errorType": "Runtime.ExitError"})
-        outcome = Outcome(output, **json.loads(result.read_text()))
-        result.unlink()
-        return outcome
+            file.write(ended["output"])
+        if error is not None:
+            return Outcome(ended["output"], error={"errorMessage": error[1], "errorType": error[0]})
+        return Outcome(ended["output"], **json.loads(ended["outcome"]))
 
     @property
     def _log(self) -> Path:
@@ -147,28 +173,7 @@ class DeployedFunction:
         """The function's own, in seconds."""
         return float(self._configuration["Timeout"])
 
-    def _start(self, event: Any, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _RUNNER,
-                str(self._code),
-                sysconfig.get_path("purelib"),
-                self._configuration["Handler"],
-            ],
-            input=json.dumps(event),
-            env=variables,
-            cwd=self._code,
-            capture_output=True,
-            text=True,
-            timeout=self._timeout,
-            check=False,
-        )
-
-    def _variables(self, result: Path, later: timedelta, alias: str) -> dict[str, str]:
+    def _variables(self) -> dict[str, str]:
         configuration = self._configuration
         region = self._environment["AWS_REGION"]
         inherited = {key: value for key, value in self._environment.items() if key.startswith(("AWS_", "NO_PROXY"))}
@@ -183,8 +188,4 @@ class DeployedFunction:
             "AWS_LAMBDA_FUNCTION_NAME": self.name,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(configuration["MemorySize"]),
             "AWS_LAMBDA_LOG_STREAM_NAME": "rehearsal",
-            "LOCAL_AWS_FUNCTION_ARN": configuration["FunctionArn"] + (f":{alias}" if alias else ""),
-            "LOCAL_AWS_LATER": str(later.total_seconds()),
-            "LOCAL_AWS_RESULT": str(result),
-            "LOCAL_AWS_TIMEOUT": str(self._timeout),
         }

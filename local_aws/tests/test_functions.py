@@ -17,14 +17,18 @@ def handler(event, context):
         threading.Event().wait()
     if event.get("fail"):
         raise RuntimeError("no capacity for this")
+    if event.get("exit"):
+        os._exit(3)
     import boto3, aws_lambda_powertools
+    print("before:", [name for name in ("mark", "LEFT") if hasattr(boto3, name) or name in os.environ])
+    boto3.mark = os.environ["LEFT"] = "a call"
     try:
         import cdk_training_cluster
     except ImportError:
         library = None
     else:
         library = cdk_training_cluster.__file__
-    return {"environment": dict(os.environ), "library": library}
+    return {"environment": dict(os.environ), "library": library, "boto3": boto3.__file__}
 """
 
 
@@ -79,3 +83,20 @@ def test_a_function_that_runs_longer_than_its_timeout_is_ended(code: bytes, tmp_
     outcome = function.run({"hang": True})
     assert outcome.error == {"errorMessage": "Task timed out after 1.00 seconds", "errorType": "Sandbox.Timedout"}
     assert (tmp_path / "ticker" / "log.jsonl").read_text().endswith("Task timed out after 1.00 seconds\n")
+
+
+def test_a_call_leaves_nothing_to_the_next(function: DeployedFunction) -> None:
+    assert [function.run({}).output for _ in range(2)] == ["before: []\n"] * 2
+
+
+@pytest.mark.usefixtures("code")
+def test_a_function_may_bring_its_own_packages(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "code.zip", "a") as archive:
+        archive.writestr("boto3.py", "")
+    function = DeployedFunction(_CONFIGURATION, (tmp_path / "code.zip").read_bytes(), tmp_path, _ENVIRONMENT)
+    assert Path(function({})["boto3"]).parent.parent == tmp_path / "ticker"
+
+
+def test_a_process_that_ends_is_told_with_its_exit_status(function: DeployedFunction) -> None:
+    outcome = function.run({"exit": True})
+    assert outcome.error == {"errorMessage": "ticker ended with exit status 3", "errorType": "Runtime.ExitError"}
