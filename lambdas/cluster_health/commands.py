@@ -45,6 +45,18 @@ def put_back(view: GroupView, instance_id: str, region: str) -> str:
     return f"To put it back into service:\n{_standby('exit', view, instance_id, region)}"
 
 
+def replace_or_put_back(view: GroupView, instance_id: str, region: str) -> str:
+    """Return how an operator replaces a node, and how it is put back into service where it can be out of it.
+
+    Args:
+        view: Its node group.
+        instance_id: The node.
+        region: The cluster's region.
+    """
+    replaced = by_hand(view, instance_id, FaultAction.REPLACE, region)
+    return f"{replaced}\n{put_back(view, instance_id, region)}" if view.traits.reboots else replaced
+
+
 def keep_it(instance_id: str, region: str) -> str:
     """Return how an operator keeps a node from being rebooted or replaced.
 

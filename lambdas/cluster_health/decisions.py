@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import by_hand, keep_it, verify_again
+from cluster_health.commands import by_hand, keep_it, replace_or_put_back, verify_again
 from cluster_health.needs import Need, bad_serial, find_need
 from cluster_health.outcomes import (
     GOING,
@@ -65,20 +65,31 @@ def _judge(
     if view.group is not None and (owned is None or owned.state.startswith(GOING)):
         return None
     need = find_need(instance_id, node, view, context)
-    held = view.record.held(instance_id) if owned is not None and owned.in_standby else None
-    if held is not None and not under_repair:
-        finding = _resume(held, need, view, context)
+    last = view.record.held(instance_id)
+    waits = last is not None and last.waits and not node.has_reported_since(last.ended)
+    is_out = owned is not None and owned.in_standby
+    if last is not None and waits and last.refused and (is_out or need is not None):
+        return _refused(last, view, context)
+    if last is not None and is_out and not under_repair:
+        finding = _resume(last, need, view, context)
         if finding is not None:
             return finding
-    last = view.record.held(instance_id)
     if need is None:
         return _without_need(instance_id, node, last, view, context)
-    if last is not None and last.waits and not node.has_reported_since(last.ended):
+    if last is not None and waits:
         text = f"{need.reason}. Its repair ended at {time_text(last.ended)}, and it has reported nothing newer"
         undo = by_hand(view, instance_id, need.action, context.region)
         return finding_about(view, instance_id, Outcome.HELD, text, key=time_text(last.began), undo=undo)
     broken = _Broken(instance_id=instance_id, node=node, need=need)
     return _begin(broken, view, context, under_repair)
+
+
+def _refused(last: PastRepair, view: GroupView, context: Context) -> Finding:
+    """Leave a node to an operator whose last step AWS refused."""
+    one, region = last.instance_id, context.region
+    text = f"is left as it is: AWS refused the next step of its repair until {time_text(last.ended)}"
+    key, undo = f"{time_text(last.began)} refused", replace_or_put_back(view, one, region)
+    return finding_about(view, one, Outcome.HELD, text, key=key, undo=undo)
 
 
 def _without_need(
@@ -88,7 +99,7 @@ def _without_need(
     failed = node.failed_verification
     if failed is not None:
         text = f"failed its verification at {time_text(failed.at)}, and takes no job until it passes: {failed.failed}"
-        key = time_text(last.began if last is not None else failed.at)
+        key = time_text(last.began if last is not None and last.ended >= failed.at else failed.at)
         undo = verify_again(instance_id, context.region)
         return finding_about(view, instance_id, Outcome.HELD, text, key=key, undo=undo)
     said = "; ".join(map(str, node.all_faults))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import by_hand, put_back, verify_again
+from cluster_health.commands import put_back, replace_or_put_back, verify_again
 from cluster_health.needs import find_need, is_silent
 from cluster_health.outcomes import (
     GOING,
@@ -160,7 +160,7 @@ class Progress:
             return self._finding(Outcome.WAIT, "boots, and is verified")
         text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
         finding, one, region = self._end(End.HELD, text, waits=True), repair.instance_id, context.region
-        ways = (verify_again(one, region), finding.undo, by_hand(self._view, one, FaultAction.REPLACE, region))
+        ways = (verify_again(one, region), replace_or_put_back(self._view, one, region))
         return replace(finding, undo="\n".join(ways))
 
     def _leave_to_operator(self) -> Finding:
@@ -208,8 +208,7 @@ class Progress:
         if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
             return self._finding(Outcome.WAIT, f"is terminated later: {why}")
         finding = self._end(End.HELD, f"is not replaced: {why}")
-        undo = by_hand(view, self._repair.instance_id, FaultAction.REPLACE, self._context.region)
-        return replace(finding, undo=f"{undo}\n{finding.undo}")
+        return replace(finding, undo=replace_or_put_back(view, self._repair.instance_id, self._context.region))
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""
@@ -218,8 +217,7 @@ class Progress:
         repair, now = self._repair, self._context.now
         is_new = step is not repair.step
         if not is_new and self._is_refused():
-            text = f"is left as it is: AWS has refused its {step} since {time_text(repair.since)}"
-            return self._end(End.HELD, text, waits=True)
+            return self._give_up(step)
         patience = _SHOWS_WITHIN if repair.answered else _ASK_AGAIN
         if not is_new and self._context.is_recent(repair.asked, patience):
             return self._finding(Outcome.WAIT, text)
@@ -230,11 +228,17 @@ class Progress:
         return finding.with_record(replace(self._view.record, repair=asked))
 
     def _is_refused(self) -> bool:
-        repair, wanted = self._repair, self._view.wanted
-        if repair.answered or (wanted is not None and wanted.stopped):
-            return False
         # A function that did not run for a while has not been refused anything in that time.
-        return repair.asked - repair.since >= self._context.policy.verify_timeout
+        repair, bound = self._repair, self._context.policy.verify_timeout
+        return not repair.answered and repair.asked - repair.since >= bound
+
+    def _give_up(self, step: Step) -> Finding:
+        """Leave a node to an operator whose next step AWS keeps refusing."""
+        view, one, region, now = self._view, self._repair.instance_id, self._context.region, self._context.now
+        text = f"is left as it is: AWS has refused its {step} since {time_text(self._repair.since)}"
+        finding = self._finding(Outcome.HELD, text)
+        undo, record = replace_or_put_back(view, one, region), view.record.with_end(End.HELD, now, refused=True)
+        return replace(finding, key=f"{finding.key} refused", undo=undo).with_record(record)
 
     def _end(self, end: End, text: str, *, waits: bool = False) -> Finding:
         finding = self._finding(Outcome(end), text)

@@ -271,6 +271,7 @@ class PastRepair(Open):
         end: How.
         rebooted: Whether the node was rebooted.
         waits: Whether the node stays as it is until it reports something newer.
+        refused: Whether AWS refused its last step.
     """
 
     instance_id: str
@@ -279,6 +280,7 @@ class PastRepair(Open):
     end: End
     rebooted: bool = False
     waits: bool = False
+    refused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +324,7 @@ class GroupRecord(Open):
         began = [one.began for one in (*self.past, self.repair) if one is not None]
         return sum(one > moment for one in began)
 
-    def with_end(self, end: End, now: datetime, *, waits: bool = False) -> "GroupRecord":
+    def with_end(self, end: End, now: datetime, *, waits: bool = False, refused: bool = False) -> "GroupRecord":
         """Return the record once its repair is over."""
         repair = self.repair
         if repair is None:
@@ -333,7 +335,8 @@ class GroupRecord(Open):
             ended=now,
             end=end,
             rebooted=repair.rebooted,
-            waits=waits,
+            waits=waits or refused,
+            refused=refused,
         )
         return replace(self, repair=None, past=(*self.past, over))
 

@@ -95,28 +95,32 @@ def test_a_node_that_was_left_out_of_service_is_forgotten_when_it_is_gone(
     assert scene.group_record().past == ()
 
 
-def test_what_aws_refuses_is_not_asked_for_ever(scene: HealthScene, group: FakeGroup) -> None:
+@pytest.mark.parametrize(
+    ("stopped", "operation"), [(False, "RebootInstances"), (True, "TerminateInstanceInAutoScalingGroup")]
+)
+def test_what_aws_refuses_is_not_asked_for_ever(
+    scene: HealthScene, group: FakeGroup, *, stopped: bool, operation: str
+) -> None:
     node, other = ids(group)[:2]
     scene.fault(node)
+    if stopped:
+        scene.order("stop", by="ana", reason="weekend")
     for turn in range(21):
-        scene.nodes_ec2.fail_next("RebootInstances", "UnauthorizedOperation")
-        with pytest.raises(PartialFailureError):
-            scene.both() if turn else scene.drained(node)
-    scene.both()
-    assert scene.both()[node]["outcome"] == "held"
-    assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
-
-
-def test_a_step_that_aws_refused_before_the_function_was_away_is_asked_for_again(
-    scene: HealthScene, group: FakeGroup
-) -> None:
-    node = ids(group)[0]
-    scene.fault(node)
-    scene.nodes_ec2.fail_next("RebootInstances", "RequestLimitExceeded")
-    with pytest.raises(PartialFailureError):
-        scene.drained(node)
-    scene.now += minutes(60)
-    assert scene.both()[node]["outcome"] == "reboot"
+        for service in (scene.nodes_ec2, scene.auto_scaling):
+            service.fail_next(operation, "UnauthorizedOperation")
+        with pytest.raises(PartialFailureError, match="UnauthorizedOperation"):
+            scene.both() if turn or stopped else scene.drained(node)
+    calls = scene.watch_repairs()
+    found = scene.both(60)[node]
+    assert (found["outcome"], operation in calls) == ("held", False)
+    assert "terminate-instance-in-auto-scaling-group" in found["undo"]
+    about = [one for one in scene.subjects() if node in one]
+    assert about[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
+    if not stopped:
+        assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
+        scene.auto_scaling.exit_standby(AutoScalingGroupName=group.name, InstanceIds=[node])
+        scene.report(node, ReportKind.RECOVERED)
+        assert node not in scene.both()
 
 
 @pytest.mark.parametrize("known", ["impaired", "impaired before its report", "stopped", ""])
