@@ -50,9 +50,8 @@ _WATCHES = (
         trouble="for 15 minutes some nodes have been broken or have failed their verification, and the health "
         "function leaves them as they are",
         records="waiting = 1",
-        remedy="Each record names a node, its fault, and why it is left: the function may only report, an operator "
-        "keeps the node, the repairs of the window are spent, or neither a reboot nor another node would help. Let "
-        "its job save a checkpoint, then reboot, replace or verify the node with the command in the record",
+        remedy="Each record names a node, its fault, why it is left, such as that the function may only report, and "
+        "a command. Let its job save a checkpoint, then reboot, replace or verify the node with that",
     ),
     Watch(
         id="SpentBudget",
@@ -75,10 +74,9 @@ _FAILED_VERIFICATIONS = Watch(
     sporadic=True,
     trouble="a node has failed its verification, takes no job, and is billed",
     records="ispresent(checks.0)",
-    remedy="Each record names a node and the checks that it failed. Auto Scaling replaces a new node with a fault "
-    "that another node would not have, at most three of a node group a day, and a health policy that acts repairs "
-    "such a node in service. Any other node waits for you: mend what its checks name and run `cluster-node verify` "
-    "on it, or terminate it",
+    remedy="Each record names a node and its failed checks. Auto Scaling replaces a new node whose fault another "
+    "would not have, at most three of a group a day. Any other waits for you, unless the health policy repairs it: "
+    "mend what the checks name and run `cluster-node verify` on it, or terminate it",
 )
 
 
