@@ -66,7 +66,7 @@ def _judge(
         return None
     need = find_need(instance_id, node, view, context)
     last = view.record.held(instance_id)
-    waits = last is not None and last.waits and not node.has_reported_since(last.ended)
+    waits = last is not None and last.waits and not node.has_reported_since(last.reported or last.ended)
     is_out = owned is not None and owned.in_standby
     if last is not None and waits and last.refused and (is_out or need is not None):
         return _refused(last, view, context)

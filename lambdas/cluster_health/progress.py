@@ -242,7 +242,10 @@ class Progress:
 
     def _end(self, end: End, text: str, *, waits: bool = False) -> Finding:
         finding = self._finding(Outcome(end), text)
-        return finding.with_record(self._view.record.with_end(end, self._context.now, waits=waits))
+        record = self._view.record.with_end(
+            end, self._context.now, waits=waits, reported=self._node.reported if waits else None
+        )
+        return finding.with_record(record)
 
     def _finding(self, outcome: Outcome, text: str) -> Finding:
         view, repair, region = self._view, self._repair, self._context.region

@@ -272,6 +272,7 @@ class PastRepair(Open):
         rebooted: Whether the node was rebooted.
         waits: Whether the node stays as it is until it reports something newer.
         refused: Whether AWS refused its last step.
+        reported: When the node had reported last, as far as was known at the end: a report may come late.
     """
 
     instance_id: str
@@ -281,6 +282,7 @@ class PastRepair(Open):
     rebooted: bool = False
     waits: bool = False
     refused: bool = False
+    reported: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +326,15 @@ class GroupRecord(Open):
         began = [one.began for one in (*self.past, self.repair) if one is not None]
         return sum(one > moment for one in began)
 
-    def with_end(self, end: End, now: datetime, *, waits: bool = False, refused: bool = False) -> "GroupRecord":
+    def with_end(
+        self,
+        end: End,
+        now: datetime,
+        *,
+        waits: bool = False,
+        refused: bool = False,
+        reported: datetime | None = None,
+    ) -> "GroupRecord":
         """Return the record once its repair is over."""
         repair = self.repair
         if repair is None:
@@ -337,6 +347,7 @@ class GroupRecord(Open):
             rebooted=repair.rebooted,
             waits=waits or refused,
             refused=refused,
+            reported=reported,
         )
         return replace(self, repair=None, past=(*self.past, over))
 

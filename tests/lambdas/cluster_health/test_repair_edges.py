@@ -150,6 +150,16 @@ def test_a_node_that_says_nothing_after_its_reboot_is_replaced_only_if_ec2_says_
     assert shown(group) == (8, 8, 0)
 
 
+def test_a_report_that_comes_after_the_end_of_its_repair_lets_the_node_go_on(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    assert scene.both(30)[node]["outcome"] == "held"
+    assert scene.verified(node, FAILED, faults=(LOST,), at=scene.now - minutes(20))[node]["outcome"] != "held"
+
+
 @pytest.mark.parametrize("drains", [True, False])
 def test_a_node_that_an_operator_puts_back_is_left_alone(
     scene: HealthScene, group: FakeGroup, *, drains: bool
