@@ -36,7 +36,8 @@ class Checkpoint:
     Attributes:
         path: Its directory.
         step: The number of steps that are done in it: the run goes on with this one.
-        ended: Whether the run ended with it: by itself or for a drain, and by no failure.
+        ended: Whether the processes ended with it: by themselves, for a drain or for a node that joins, and by no
+            failure.
         history: What the run had gone through.
     """
 

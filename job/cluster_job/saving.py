@@ -160,11 +160,11 @@ class Saver:
         if handed_over:
             self._handover.begun()
         if self._ranks.writes:
-            self._write(state, step, ended=last or self.draining, wait=handed_over)
+            self._write(state, step, ended=last or self.draining or handed_over)
         if handed_over:
             self._handover.done()
 
-    def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool, wait: bool) -> None:
+    def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool) -> None:
         started = self._clock()
         checkpoint = Checkpoint(
             path=self._folder.path(step, self._attempt), step=step, ended=ended, history=self._cadence.history()
@@ -174,7 +174,7 @@ class Saver:
         def done() -> None:
             self._cadence.measured(stall=stall, writing=self._clock() - started)
 
-        self._storage.save(state, checkpoint, wait=ended or wait, done=done)
+        self._storage.save(state, checkpoint, wait=ended, done=done)
         stall = self._clock() - started
 
     def finish(self) -> None:

@@ -148,6 +148,7 @@ def test_the_ranks_save_once_before_their_processes_end_for_a_node_that_joins(tm
     assert job.saved == [(0, 3, True), (1, 3, True)]
     assert not any(saver.draining for saver in job.savers)
     assert (first.may_end(1), second.may_end(1)) == (True, True)
+    assert Job(tmp_path, 1).savers[0]._cadence.history().failures == 0, "the restart that follows is no failure"
     assert job.step(4) | job.step(5) == {False}
     assert not first.may_end(0), "the newcomer went away"
     assert not first.may_end(1), "another came"
