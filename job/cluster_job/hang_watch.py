@@ -19,6 +19,11 @@ _WAITS_PREFIX = "waits#"
 _STALE_SECONDS = 60.0
 
 
+def _own_folder() -> Path:
+    """Return a folder of this user's: one that another user made cannot be written to."""
+    return Path(tempfile.gettempdir()) / f"cdk-training-cluster-{os.getuid()}"
+
+
 def group_patience(device: str = "cuda") -> float | None:
     """Return for how many seconds torch waits for a collective, the longest of its groups. None: it is not known.
 
@@ -53,7 +58,7 @@ class Node:
     gpus: Callable[[], tuple[Gpu, ...]] = read_gpus
     efa: Callable[[], EfaCounters | None] = read_efa
     patience: Callable[[], float | None] = group_patience
-    stacks: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "cdk-training-cluster")
+    stacks: Path = field(default_factory=_own_folder)
     end: Callable[[int], Any] = os._exit
     instance_id: Callable[[], str | None] = lambda: None
 
