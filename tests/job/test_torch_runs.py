@@ -85,16 +85,19 @@ def test_of_a_drained_node_all_save_it_leaves_and_the_others_go_on(job: Job, end
 
 
 def test_a_node_that_joins_costs_the_others_no_step_that_was_done_when_it_came(job: Job, endpoint: str) -> None:
-    command, variables = cluster_run(job, 2, endpoint)
-    job.start("n0", command, **variables)
-    job.wait_for_step(20, active=1)
+    command, variables = cluster_run(job, 3, endpoint)
+    for node in ("n0", "n1"):
+        job.start(node, command, **variables)
+    job.wait_for_step(20, active=2)
     done = job.steps()[-1]["step"]
-    job.start("n1", command, **variables)
-    again = job.wait_for_step(0, active=2)
+    job.start("n2", command, **variables)
+    again = job.wait_for_step(0, active=3)
     assert again["step"] > done
-    before = [event["step"] for event in job.steps() if event["active"] == 1]
+    before = [event["step"] for event in job.steps() if event["active"] == 2]
     assert again["step"] in {*before, before[-1] + 1}, "no step is left out"
-    assert "a node joins: the job saves first" in (job.folder / "n0.log").read_text()
+    logs = "".join((job.folder / f"{node}.log").read_text() for node in ("n0", "n1"))
+    assert "a node joins: the job saves first" in logs
+    assert "the run failed" not in logs
 
 
 def test_a_process_whose_peer_is_lost_in_the_first_checkpoint_ends_at_once(job: Job) -> None:
