@@ -56,7 +56,9 @@ class Handover:
             waiting: How many nodes wait.
         """
         if not waiting:
-            self._forget(_ASKED, _BEGUN, _DONE)
+            # Another node may have seen the newcomer before, and its processes and these save together by now.
+            if self._has(_DONE) or not self._has(_BEGUN):
+                self._forget(_ASKED, _BEGUN, _DONE)
             return False
         if not self._has(_ANSWERS) or self._has(_DONE):
             return True
