@@ -11,8 +11,9 @@ from cluster_contract.faults import FAULTS, FaultKind
 from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_health.decisions import decide
+from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
-from cluster_health.records import GroupRecord, NodeRecord
+from cluster_health.records import GroupRecord
 
 _BEGIN = datetime(2026, 11, 2, tzinfo=UTC)  # a Monday
 _TICK = timedelta(minutes=1)

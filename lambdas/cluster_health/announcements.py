@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_common.actions import Action, parse_action
 from cluster_contract.health import REPORT_DETAIL_TYPE, NodeReport
-from cluster_health.records import Notice
+from cluster_health.node_records import Notice
 
 _SPOT_WARNING = timedelta(minutes=2)
 

@@ -9,6 +9,7 @@ from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import by_hand, keep_it, replace_or_put_back, verify_again
 from cluster_health.needs import Need, bad_serial, find_need
+from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
@@ -19,7 +20,7 @@ from cluster_health.outcomes import (
     finding_about,
 )
 from cluster_health.progress import Progress
-from cluster_health.records import NodeRecord, Notice, PastRepair, Repair, Step
+from cluster_health.records import PastRepair, Repair, Step
 
 
 @dataclass(frozen=True, kw_only=True)

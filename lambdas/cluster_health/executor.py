@@ -15,8 +15,9 @@ from cluster_common.state_table import StateChangedError
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_health.messages import finding_message
+from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import Finding, GroupView, Outcome
-from cluster_health.records import GroupRecord, Message, NodeRecord
+from cluster_health.records import GroupRecord, Message
 from cluster_health.store import HealthStore
 
 if TYPE_CHECKING:

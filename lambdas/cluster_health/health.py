@@ -25,9 +25,10 @@ from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor, keys_of
 from cluster_health.messages import announcement_message
 from cluster_health.needs import find_need
+from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import Context, Finding, GroupView
 from cluster_health.reading import HealthReader, Statuses
-from cluster_health.records import GroupRecord, NodeRecord, Notice
+from cluster_health.records import GroupRecord
 from cluster_health.reports import emit_metrics, emit_repaired, summarize
 from cluster_health.store import HealthStore
 

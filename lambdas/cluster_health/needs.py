@@ -7,8 +7,8 @@ from datetime import datetime
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
 from cluster_contract.health_settings import SERIALS_REMEMBERED
+from cluster_health.node_records import NodeRecord, strongest
 from cluster_health.outcomes import Context, GroupView
-from cluster_health.records import NodeRecord, strongest
 
 
 @dataclass(frozen=True, kw_only=True)

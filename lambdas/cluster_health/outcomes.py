@@ -8,7 +8,8 @@ from enum import StrEnum
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.kinds import OwnerTraits
 from cluster_contract.health_settings import HealthPolicySettings
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_health.node_records import NodeRecord
+from cluster_health.records import BadSerial, GroupRecord
 
 
 class Outcome(StrEnum):

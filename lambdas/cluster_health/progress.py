@@ -9,6 +9,7 @@ from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import put_back, replace_or_put_back, verify_again
 from cluster_health.needs import find_need, is_silent
+from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
@@ -18,7 +19,7 @@ from cluster_health.outcomes import (
     Outcome,
     finding_about,
 )
-from cluster_health.records import End, NodeRecord, Repair, Step
+from cluster_health.records import End, Repair, Step
 
 _ASK_AGAIN = timedelta(minutes=1)
 """How long after an owner was asked for a step it is asked again, where its answer is not known."""

@@ -16,8 +16,8 @@ from cluster_common.state_table import StateItem, StateTable
 from cluster_common.times import time_text
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_contract.state import StatePart
+from cluster_health.node_records import Notice
 from cluster_health.outcomes import Wanted
-from cluster_health.records import Notice
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceStatusTypeDef

@@ -8,7 +8,8 @@ from typing import TypeVar
 from cluster_common.state_table import NO_ITEM, StateChangedError, StateItem, StateTable
 from cluster_contract.codec import encode, read
 from cluster_contract.health_settings import SERIALS_REMEMBERED
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_health.node_records import NodeRecord
+from cluster_health.records import BadSerial, GroupRecord
 
 _GROUP, _NODE, _SERIAL = "group/", "node/", "serial/"
 

@@ -26,8 +26,8 @@ from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, Re
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor
+from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
-from cluster_health.records import NodeRecord
 from cluster_power import decisions as power_decisions
 from cluster_power.context import Context as PowerContext
 from cluster_power.groups import Group

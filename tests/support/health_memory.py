@@ -6,7 +6,8 @@ from datetime import datetime
 
 from cluster_common.state_table import StateChangedError
 from cluster_contract.faults import FaultAction
-from cluster_health.records import BadSerial, GroupRecord, NodeRecord
+from cluster_health.node_records import NodeRecord
+from cluster_health.records import BadSerial, GroupRecord
 from fake_service import refusal
 
 

@@ -23,7 +23,8 @@ from cluster_contract.health_settings import HealthFunctionSettings, HealthPolic
 from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.tags import CLUSTER_TAG
 from cluster_health.health import Health
-from cluster_health.records import GroupRecord, NodeRecord
+from cluster_health.node_records import NodeRecord
+from cluster_health.records import GroupRecord
 from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal

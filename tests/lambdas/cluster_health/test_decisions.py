@@ -19,8 +19,9 @@ from cluster_common.owners.kinds import (
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_health.decisions import decide
+from cluster_health.node_records import Fault, NodeRecord, Notice
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
-from cluster_health.records import BadSerial, End, Fault, GroupRecord, NodeRecord, Notice, PastRepair
+from cluster_health.records import BadSerial, End, GroupRecord, PastRepair
 from power_scene import START
 
 NODE = "i-1"
