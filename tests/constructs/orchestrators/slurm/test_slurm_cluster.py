@@ -55,7 +55,9 @@ def template() -> Template:
         availability_zone=ZONE,
         node_groups=[RESERVED, SPOT, BLOCK],
         datasets=[Dataset(bucket=s3.Bucket(stack, "Corpus"), file_system_path="/data")],
-        slurm=SlurmSettings(queues=[SlurmQueue("train", node_groups=["reserved", "block"]), SlurmQueue("spare")]),
+        slurm=SlurmSettings(
+            queues=[SlurmQueue("train", node_groups=["reserved", "block"]), SlurmQueue("spare")], accounting_days=90
+        ),
     )
     return Template.from_stack(stack)
 
@@ -72,6 +74,12 @@ def test_no_deployment_waits_for_capacity_and_none_takes_a_node_from_a_job(templ
     }
     sizes = {name: (each["MinInstanceCount"], each["MaxInstanceCount"]) for name, each in scaling.items()}
     assert sizes == {"reserved": (0, 8), "extra": (0, 4), "block": (0, 4), "login": (1, 1)}
+
+
+def test_the_records_of_jobs_are_kept_as_long_as_the_settings_say(template: Template) -> None:
+    accounting = {"Mode": "STANDARD", "DefaultPurgeTimeInDays": 90}
+    configuration = Match.object_like({"Accounting": accounting})
+    template.has_resource_properties("AWS::PCS::Cluster", {"SlurmConfiguration": configuration})
 
 
 def test_each_group_is_bought_as_its_capacity_says(template: Template) -> None:
