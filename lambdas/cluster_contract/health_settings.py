@@ -22,8 +22,7 @@ class HealthPolicySettings:
         window: The time in which these repairs are counted.
         drain_timeout: How long a node may go on with its job before it is rebooted or replaced.
         verify_timeout: How long a node may take from its reboot to the report that it is verified.
-        impaired_for: For how long EC2's status checks must have failed, and the node been silent, before it is
-            replaced without a report of its own.
+        impaired_for: For how long EC2's status checks, or its owner's, must have failed before a node is cordoned.
         act: Whether it acts; if not, it reports only.
     """
 

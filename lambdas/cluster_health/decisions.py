@@ -117,7 +117,7 @@ def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Conte
         return None
     elif view.surplus > 0:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group has enough nodes"
-    elif need is not None or view.nodes[one].failed_verification is not None:
+    elif need is not None or view.nodes[one].failed_verification is not None or view.nodes[one].down_since:
         return None
     else:
         outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"

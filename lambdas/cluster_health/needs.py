@@ -43,12 +43,9 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
             )
         clears = "only another node is free of" if action is FaultAction.REPLACE else "a reboot clears"
         return Need(action=action, reason=f"reports what {clears} ({said})", since=since)
-    if is_silent(node, context):
-        since = node.down_since or context.now
-        said = (
-            f"fails the health checks of EC2 or of its owner since {time_text(since)}, and has reported nothing since"
-        )
-        return Need(action=FaultAction.REPLACE, reason=said, since=since)
+    if node.down_since is not None and is_down(node, context):
+        said = f"fails the health checks of EC2 or of its owner since {time_text(node.down_since)}"
+        return Need(action=FaultAction.REPLACE, reason=said, since=node.down_since)
     return None
 
 
@@ -68,9 +65,6 @@ def bad_serial(instance_id: str, serials: Iterable[str], context: Context) -> st
     return ""
 
 
-def is_silent(node: NodeRecord, context: Context) -> bool:
-    """Say whether a node has been unhealthy for long, and has reported nothing since."""
-    down = node.down_since
-    if down is None or context.is_recent(down, context.policy.impaired_for):
-        return False
-    return node.reported is None or node.reported <= down
+def is_down(node: NodeRecord, context: Context) -> bool:
+    """Say whether EC2 or a node's owner has called it unhealthy for long, whatever its watchdog reports."""
+    return node.down_since is not None and not context.is_recent(node.down_since, context.policy.impaired_for)

@@ -8,7 +8,7 @@ from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import put_back, replace_or_put_back, verify_again
-from cluster_health.needs import find_need, is_silent
+from cluster_health.needs import find_need, is_down
 from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
     GOING,
@@ -145,19 +145,14 @@ class Progress:
     def _while_booting(self, *, has_booted: bool) -> Finding:
         """Wait for a node that boots; only what EC2 says of it replaces one that says nothing."""
         repair, node, context = self._repair, self._node, self._context
-        down, stopped = node.down_since, repair.instance_id in self._view.stopped
+        stopped = repair.instance_id in self._view.stopped
         is_over = not context.is_recent(repair.since, context.policy.verify_timeout)
-        may_recover = down is not None and context.is_recent(down, context.policy.impaired_for)
-        # What it reported before its reboot says nothing of the time after it.
-        is_down = down is not None and not may_recover and not has_booted
-        if is_over and (stopped or is_down or is_silent(node, context)):
-            why = (
-                "is stopped in EC2" if stopped else "fails EC2's status checks and has not reported since its reboot"
-            )
+        if is_over and (stopped or is_down(node, context)):
+            why = "is stopped in EC2" if stopped else "still fails the health checks of EC2 or of its owner"
             return self._repair_with(Step.REPLACE, f"{why}: it is terminated")
         if not repair.answered:
             return self._repair_with(Step.REBOOT, "is rebooted")
-        if not is_over or may_recover:
+        if not is_over or node.down_since is not None:
             return self._finding(Outcome.WAIT, "boots, and is verified")
         text = "has rebooted and was not verified" if has_booted else "has not reported since its reboot"
         finding, one, region = self._end(End.HELD, text, waits=True), repair.instance_id, context.region
@@ -183,6 +178,12 @@ class Progress:
         if failed is not None:
             finding = self._end(End.HELD, f"is used again once it passes its verification: {failed.failed}")
             return replace(finding, undo=verify_again(self._repair.instance_id, self._context.region))
+        if is_down(self._node, self._context):
+            return self._repair_with(
+                Step.REPLACE, f"{why}, but still fails the health checks of EC2 or of its owner: it is terminated"
+            )
+        if self._node.down_since is not None:
+            return self._finding(Outcome.WAIT, f"{why}, and comes back once it passes the health checks of EC2")
         if owned.in_standby:
             return self._ask(Step.RETURN, f"{why}, and comes back into service")
         return self._end(End.RETURNED, why)

@@ -199,6 +199,7 @@ class History:
 
     def _come_up(self, name: str, node: Truth) -> None:
         node.back_at, node.boot = None, node.boot + 1
+        self.store.change_node(name, _NAME, lambda known: replace(known, down_since=None))
         if node.mends:
             node.broken = None
         self._verify(name, node)

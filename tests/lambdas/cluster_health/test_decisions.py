@@ -144,7 +144,7 @@ QUIET = NodeRecord(node_group="workers")
         (Outcome.CORDON, notice(-1)),
         (None, replace(QUIET, down_since=NOW - timedelta(minutes=14))),
         (Outcome.CORDON, replace(QUIET, down_since=NOW - timedelta(minutes=15))),
-        (None, replace(QUIET, down_since=START, reported=START + timedelta(seconds=1))),
+        (Outcome.CORDON, replace(QUIET, down_since=START, reported=NOW)),
         (None, replace(QUIET, serials=("s-2",))),
         (Outcome.OBSERVED, replace(QUIET, serials=("s-2", "s-1"))),
     ],

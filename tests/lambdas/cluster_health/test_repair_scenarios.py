@@ -187,16 +187,35 @@ def test_a_node_that_auto_scaling_calls_unhealthy_and_leaves_is_replaced(
     assert not group.unhealthy & dict(group.nodes).keys()
 
 
-def test_an_impaired_node_that_reports_is_left_alone(scene: HealthScene, group: FakeGroup) -> None:
+@pytest.mark.parametrize("passes", [True, False])
+def test_an_impaired_node_that_reports_returns_only_once_ec2_calls_it_healthy(
+    scene: HealthScene, group: FakeGroup, *, passes: bool
+) -> None:
     node = ids(group)[0]
     scene.nodes_ec2.impaired[node] = scene.now
     scene.both(5)
     scene.verified(node)
-    assert scene.both(20) == {}
-    scene.nodes_ec2.impaired.clear()
-    scene.both()
-    scene.nodes_ec2.impaired[node] = scene.now
-    assert scene.both(15)[node]["outcome"] == "cordon"
+    assert scene.both(10)[node]["outcome"] == "cordon"
     scene.report(node, ReportKind.NOTICE, sentence="Standby")
-    scene.both(3)
-    assert shown(group) == (8, 8, 0)
+    assert scene.both(5)[node]["outcome"] == "wait"
+    if passes:
+        scene.nodes_ec2.impaired.clear()
+    scene.both(20)
+    assert (shown(group), node in dict(group.nodes)) == ((8, 8, 0), passes)
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_node_that_passes_its_verification_after_a_reboot_returns_only_once_ec2_calls_it_healthy(
+    scene: HealthScene, group: FakeGroup, *, passes: bool
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.nodes_ec2.impaired[node] = scene.now
+    scene.both(2)
+    scene.verified(node)
+    assert scene.both(5)[node]["outcome"] == "wait"
+    if passes:
+        scene.nodes_ec2.impaired.clear()
+    scene.both(20)
+    assert (shown(group), node in dict(group.nodes)) == ((8, 8, 0), passes)
