@@ -13,6 +13,7 @@ from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
+    PLACE_WITHIN,
     Context,
     Finding,
     GroupView,
@@ -192,7 +193,8 @@ def _obstacles(
         yield Outcome.TURN, f"{under_repair} of its node group is under repair"
     yield from _operators_choice(broken, owned, view)
     if view.lacks and (broken.need.action is FaultAction.REPLACE or not view.traits.reboots):
-        yield Outcome.TURN, view.lacks
+        waited = max([broken.need.since, *(one.ended for one in view.record.past)])
+        yield (Outcome.TURN if context.is_recent(waited, PLACE_WITHIN) else Outcome.PLACE), view.lacks
     spent = view.record.repairs_since(context.now - policy.window)
     if spent >= policy.max_repairs:
         hours = policy.window.total_seconds() / 3600

@@ -13,6 +13,7 @@ _TITLES = {
     Outcome.LEFT: "is no longer under repair",
     Outcome.HELD: "is broken and waits for you",
     Outcome.KEPT: "is broken and kept by an operator",
+    Outcome.PLACE: "is broken, and its node group lacks a node",
     Outcome.BUDGET: "is broken, and no repair is left",
     Outcome.REPORT: "is broken; repairs are off (health: act)",
     Outcome.OWNER: "is broken, and its service repairs it",

@@ -52,7 +52,10 @@ class Outcome(StrEnum):
     """Nothing: an operator keeps it, or has taken it out of service."""
 
     TURN = "turn"
-    """Nothing yet: another node of its group is under repair."""
+    """Nothing yet: another node of its group is under repair, or a place of its group is being filled."""
+
+    PLACE = "place"
+    """Nothing: its group lacks a node that EC2 has not launched for long, and may have none for its place either."""
 
     BUDGET = "budget"
     """Nothing: the repairs of the window are spent."""
@@ -80,9 +83,13 @@ class Outcome(StrEnum):
         return self in _MESSAGES
 
 
-_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.REPORT})
+_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.PLACE, Outcome.REPORT})
 _ENDS = frozenset({Outcome.RETURNED, Outcome.REPLACED, Outcome.LEFT})
 _MESSAGES = _WAITS | _ENDS | {Outcome.CORDON, Outcome.REPLACE, Outcome.RELEASE, Outcome.OWNER}
+
+
+PLACE_WITHIN = timedelta(minutes=10)
+"""How long a repair waits for a place to be filled, or for the power function to know of a node in Standby."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
+    PLACE_WITHIN,
     Context,
     Finding,
     GroupView,
@@ -26,9 +27,6 @@ _ASK_AGAIN = timedelta(minutes=1)
 
 _SHOWS_WITHIN = timedelta(minutes=5)
 """How long after an owner has agreed to a step its description may not show it."""
-
-_PLACE_WITHIN = timedelta(minutes=10)
-"""How long a replacement waits until the power function knows that the node is in Standby, or a place is filled."""
 
 
 class Progress:
@@ -207,7 +205,7 @@ class Progress:
             return self._ask(Step.REPLACE, text)
         if view.surplus > 0:
             return self._let_go()
-        if self._context.is_recent(self._repair.since, _PLACE_WITHIN):
+        if self._context.is_recent(self._repair.since, PLACE_WITHIN):
             return self._finding(Outcome.WAIT, f"is terminated later: {why}")
         finding = self._end(End.HELD, f"is not replaced: {why}")
         return replace(finding, undo=replace_or_put_back(view, self._repair.instance_id, self._context.region))

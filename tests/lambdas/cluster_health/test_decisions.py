@@ -157,9 +157,9 @@ def test_what_is_known_of_a_node_says_whether_it_is_broken(expected: Outcome | N
     ("expected", "action", "traits", "goal"),
     [
         (Outcome.CORDON, FaultAction.REBOOT, AUTO_SCALING_GROUP, None),
-        (Outcome.TURN, FaultAction.REPLACE, AUTO_SCALING_GROUP, None),
+        (Outcome.PLACE, FaultAction.REPLACE, AUTO_SCALING_GROUP, None),
         (Outcome.CORDON, FaultAction.REPLACE, AUTO_SCALING_GROUP, 1),
-        (Outcome.TURN, FaultAction.REBOOT, SPOT_FLEET, None),
+        (Outcome.PLACE, FaultAction.REBOOT, SPOT_FLEET, None),
     ],
 )
 def test_no_node_is_replaced_while_its_group_lacks_another(

@@ -62,8 +62,13 @@ def test_no_other_node_is_replaced_until_the_place_of_the_first_is_filled(
     broken, group.capacity = ids(group)[:3], 0
     for node in broken:
         scene.fault(node, REPLACE)
-    outcomes = [one["outcome"] for one in scene.both(90).values()]
-    assert (outcomes, group.in_service, group.standby) == (["turn"] * 2, 7, [])
+    scene.both(25)
+    assert {one["outcome"] for one in scene.summary.values()} == {"turn"}
+    outcomes = [one["outcome"] for one in scene.both(65).values()]
+    assert (outcomes, group.in_service, group.standby) == (["place"] * 2, 7, [])
+    titles = [f"base-pod: {one} of workers is broken, and its node group lacks a node" for one in sorted(broken[1:])]
+    assert scene.subjects()[-2:] == titles
+    assert "terminate-instance-in-auto-scaling-group" in scene.summary[broken[1]]["undo"]
     group.capacity = 1000
     scene.both(90)
     assert shown(group) == (8, 8, 0)
