@@ -101,6 +101,7 @@ class HealthExecutor:
             verb(self._owners.of(group), group, finding.instance_id)
         except OwnerBusyError:
             self._logger.info(f"{finding.node_group}: its {group.owner.noun} is busy; a later run asks again")
+            self._record_busy(finding)
             return False
         except AWS_ERRORS as error:
             self._failures.add(
@@ -110,13 +111,21 @@ class HealthExecutor:
         self._record_answer(finding)
         return True
 
+    def _record_busy(self, finding: Finding) -> None:
+        """Let the time of a step begin anew: an owner that is busy refuses nothing."""
+        repair = finding.record.repair if finding.record is not None else None
+        if finding.record is not None and repair is not None and repair.since != repair.asked:
+            self._save(finding, replace(finding.record, repair=replace(repair, since=repair.asked)))
+
     def _record_answer(self, finding: Finding) -> None:
         record = finding.record
-        if record is None or record.repair is None:
-            return
-        answered = replace(record, repair=replace(record.repair, answered=True))
+        if record is not None and record.repair is not None:
+            answered = replace(record, repair=replace(record.repair, answered=True))
+            self._save(finding, self._with_message(finding, answered))
+
+    def _save(self, finding: Finding, record: GroupRecord) -> None:
         try:
-            self._store.save_group(finding.node_group, self._with_message(finding, answered))
+            self._store.save_group(finding.node_group, record)
         except StateChangedError:
             return  # The next run asks again, which changes nothing.
         except AWS_ERRORS as error:

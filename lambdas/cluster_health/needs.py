@@ -34,7 +34,7 @@ def find_need(instance_id: str, node: NodeRecord, view: GroupView, context: Cont
         since = node.faulty_since
         before = [one for one in view.record.past if one.instance_id == instance_id and one.rebooted]
         if action is FaultAction.REBOOT and before and context.is_recent(before[-1].began, context.policy.window):
-            what = f"was rebooted at {time_text(before[-1].began)}, and reports a fault again ({said})"
+            what = f"was rebooted at {time_text(before[-1].began)}, and its last report names a fault ({said})"
             return Need(action=FaultAction.REPLACE, reason=what, since=since)
         known = bad_serial(instance_id, [one.serial for one in faults], context)
         if action is FaultAction.REBOOT and known:

@@ -168,9 +168,14 @@ class GroupView:
 
     @property
     def surplus(self) -> int:
-        """How many nodes it has beyond those that the power function has given it, those in Standby among them."""
+        """How many nodes it has beyond those that the power function has given it, those in Standby among them.
+
+        One that Auto Scaling launches before it terminates another, beyond the desired capacity, is none of these.
+        """
         group, wanted = self.group, self.wanted
-        return group.counted + group.standby - wanted.size if group is not None and wanted is not None else 0
+        if group is None or wanted is None:
+            return 0
+        return min(group.desired, group.counted) + group.standby - wanted.size
 
     @property
     def lacks(self) -> str:

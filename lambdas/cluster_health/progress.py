@@ -50,11 +50,15 @@ class Progress:
         owned = self._owned
         if owned is None or owned.state.startswith(GOING):
             return self._after_leaving()
-        if view.wanted is None:
-            return self._finding(
-                Outcome.UNKNOWN, f"waits: the power function's record of {view.name} could not be read"
-            )
-        if view.wanted.stopped:
+        if owned.state == "EnteringStandby":
+            return self._finding(Outcome.WAIT, "is leaving the service")
+        return self._go_on(group, owned)
+
+    def _go_on(self, group: OwnedGroup, owned: Node) -> Finding:
+        wanted, name = self._view.wanted, self._view.name
+        if wanted is None:
+            return self._finding(Outcome.UNKNOWN, f"waits: the power function's record of {name} could not be read")
+        if wanted.stopped:
             return self._release(owned)
         if self._repair.step is Step.CORDON and not self._context.policy.act:
             return self._stop_repairing()
@@ -113,8 +117,6 @@ class Progress:
             return self._leave_to_operator()
         if not cordoned:
             return self._ask(Step.CORDON, "is taken out of service")
-        if owned.state == "EnteringStandby":
-            return self._finding(Outcome.WAIT, "is leaving the service")
         need = self._need
         if need is None:
             return self._give_back("has recovered without a repair", owned)
@@ -223,7 +225,8 @@ class Progress:
             return self._finding(Outcome.WAIT, text)
         since = now if is_new else repair.since
         rebooted = repair.rebooted or step is Step.REBOOT
-        asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted)
+        boot_id = self._node.boot_id if is_new and step is Step.REBOOT else repair.boot_id
+        asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted, boot_id=boot_id)
         finding = self._finding(Outcome(step), text)
         return finding.with_record(replace(self._view.record, repair=asked))
 

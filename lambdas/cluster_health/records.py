@@ -57,7 +57,7 @@ class Repair(Open):
         asked: When the owner was last asked for the step, or was about to be.
         answered: Whether the owner has answered that.
         rebooted: Whether the node was rebooted, or was about to be.
-        boot_id: During which boot the node reported the fault.
+        boot_id: During which boot the node was when it was last to be rebooted; before, when the repair began.
     """
 
     instance_id: str

@@ -207,6 +207,13 @@ def test_the_gravest_fault_and_what_was_before_say_what_ends_it(
     assert then in found.reason
 
 
+@pytest.mark.parametrize("changes", [{"policy": REPORT_ONLY}, {"wanted": Wanted(size=0)}])
+def test_a_node_that_enters_standby_is_waited_for(changes: dict[str, Any]) -> None:
+    began = look()
+    assert began is not None
+    assert outcome(record=began.record, group=owned(state="EnteringStandby"), **changes) is Outcome.WAIT
+
+
 @pytest.mark.parametrize("traits", [SPOT_FLEET, PCS_COMPUTE_NODE_GROUP])
 def test_nodes_that_cannot_be_rebooted_are_replaced_once_they_are_drained(traits: OwnerTraits) -> None:
     began = look(traits=traits)

@@ -123,6 +123,39 @@ def test_what_aws_refuses_is_not_asked_for_ever(
         assert node not in scene.both()
 
 
+def test_a_group_that_is_busy_for_long_refuses_nothing(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    for turn in range(25):
+        scene.auto_scaling.fail_next("EnterStandby", "ResourceContention")
+        scene.both() if turn else scene.fault(node)
+    scene.both(2)
+    assert group.standby == [node]
+
+
+def test_a_boot_before_the_reboot_is_no_reboot(scene: HealthScene, group: FakeGroup) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.both(2)
+    scene.boots[node] = 1
+    scene.fault(node)
+    assert scene.drained(node)[node]["outcome"] == "reboot"
+    assert scene.both(3)[node]["outcome"] == "wait"
+    scene.verified(node)
+    scene.both(2)
+    assert (shown(group), node in dict(group.nodes)) == ((8, 8, 0), True)
+
+
+def test_a_node_that_auto_scaling_launches_before_it_terminates_another_takes_no_place(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.both(2)
+    group.in_service += 1
+    assert scene.verified(node)[node]["outcome"] == "return"
+
+
 @pytest.mark.parametrize("known", ["impaired", "impaired before its report", "stopped", ""])
 def test_a_node_that_says_nothing_after_its_reboot_is_replaced_only_if_ec2_says_that_it_is_broken(
     scene: HealthScene, group: FakeGroup, known: str
