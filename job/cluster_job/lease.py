@@ -17,7 +17,7 @@ RENEW_SECONDS = 15.0
 LEASE_SECONDS = 60.0
 
 HELD = "TRAINING_CLUSTER_LEASE"
-"""The variable by which `cluster-run` tells the processes of a run that it holds the lease."""
+"""The variable with the name of the run whose lease `cluster-run` holds: the script may train another one."""
 
 _KEY = "lease"
 
@@ -120,17 +120,20 @@ def is_trained(table: RunTable, now: float) -> bool:
     return found is not None and bool(decoded(found.value)["at"] > now - LEASE_SECONDS)
 
 
-def owner_of(variables: Mapping[str, str] = os.environ) -> str | None:
+def owner_of(run: str, variables: Mapping[str, str] = os.environ) -> str | None:
     """Return the name of this start, which no other has; None: `cluster-run` holds the lease.
 
     Args:
+        run: The run's name.
         variables: The environment variables.
     """
-    if variables.get(HELD):
+    if variables.get(HELD) == run:
         return None
     if variables.get("SLURM_JOB_ID"):
         return f"Slurm step {variables['SLURM_JOB_ID']}.{variables.get('SLURM_STEP_ID', '0')}"
     started = variables.get("TORCHELASTIC_RUN_ID")
-    return (
-        f"torchrun {started}" if started and started != "none" else f"process {os.getpid()} of {socket.gethostname()}"
-    )
+    if started and started != "none":  # torchrun's default, which names no start
+        return f"torchrun {started}"
+    # torchrun's own process starts the others again.
+    process = os.getppid() if started else os.getpid()
+    return f"process {process} of {socket.gethostname()}"

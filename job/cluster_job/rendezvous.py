@@ -268,7 +268,8 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     environment = read_environment()
     cluster = environment.cluster
     run, _, attempt = params.run_id.rpartition("@")
-    table = open_table(params.endpoint, run or attempt, region=None if cluster is None else cluster.region)
+    name = run or attempt
+    table = open_table(params.endpoint, name, region=None if cluster is None else cluster.region)
     fixed_size = bool(os.environ.get(FIXED_SIZE))
     status = ExitStatus()
     logging.getLogger(ExitStatus.LOGGER).addHandler(status)
@@ -281,12 +282,12 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     )
     try:
         attempt = _ask(lambda: members.open(attempt if run else ""))
-        lease = Lease(table, run=run or attempt, owner=f"start {members.start}", node=environment.node)
+        lease = Lease(table, run=name, owner=f"start {members.start}", node=environment.node)
         _ask(lease.check)
     except (Left, Taken) as error:
         print(f"cluster-run: {error}", file=sys.stderr, flush=True)  # noqa: T201
         raise SystemExit(error.exit_code if isinstance(error, Left) else Exit.USAGE) from error
-    os.environ[HELD] = "1"
+    os.environ[HELD] = name
     # As `cluster-run` does, for who starts torchrun without it.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     # A run that keeps its nodes waits for none: its job is started again as a whole.

@@ -35,7 +35,7 @@ def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True
         own = open_table(table, work.name, region=region)
         reports = open_table(table, REPORTS, region=region, kept_seconds=KEPT_REPORT_SECONDS)
         records = Records(run=own, reports=reports)
-        owner = owner_of() if is_alone and environment.rank == 0 else None
+        owner = owner_of(work.name) if is_alone and environment.rank == 0 else None
         lease = None if owner is None else Lease(own, run=work.name, owner=owner, node=environment.node)
     node = Node(instance_id=lambda: _instance_of(environment))
     return Reporter(work, environment, sink, records=records, node=node, lease=lease)

@@ -1,5 +1,7 @@
 """Two starts of one run: the second is refused while the first goes on, and waits where the first was killed."""
 
+import os
+import socket
 from collections.abc import Callable
 
 import pytest
@@ -67,11 +69,14 @@ def test_of_two_that_start_at_once_one_goes_on() -> None:
 @pytest.mark.parametrize(
     ("variables", "owner"),
     [
-        ({HELD: "1", "SLURM_JOB_ID": "7"}, None),
+        ({HELD: "llama", "SLURM_JOB_ID": "7"}, None),
+        ({HELD: "train-7", "SLURM_JOB_ID": "7"}, "Slurm step 7.0"),  # the script says Run(name="llama")
         ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1", "SLURM_RESTART_COUNT": "2"}, "Slurm step 7.1"),
         ({"TORCHELASTIC_RUN_ID": "4f1c"}, "torchrun 4f1c"),
     ],
 )
 def test_a_start_keeps_its_name_over_its_restarts(variables: dict[str, str], owner: str | None) -> None:
-    assert owner_of(variables) == owner
-    assert str(owner_of({"TORCHELASTIC_RUN_ID": "none"})).startswith("process ")
+    assert owner_of("llama", variables) == owner
+    assert owner_of("llama", {}) == f"process {os.getpid()} of {socket.gethostname()}"
+    agent = f"process {os.getppid()} of {socket.gethostname()}"
+    assert owner_of("llama", {"TORCHELASTIC_RUN_ID": "none"}) == agent, "torchrun starts its processes again"

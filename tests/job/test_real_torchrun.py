@@ -78,6 +78,9 @@ def test_a_script_that_ends_well_ends_well_and_can_be_started_again(job: Torchru
     for node in "ab":
         job.start(node, arguments=("5",))
     assert [job.exit_code(node) for node in "ab"] == [0, 0]
+    assert {event["lease"] for event in job.events()} == {
+        "test_a_script_that_ends_well_ends_well_and_can_be_started_again"
+    }
     job.start("a", arguments=("5",))
     assert job.exit_code("a") == Exit.AGAIN
     assert "start it again in" in job.log("a")

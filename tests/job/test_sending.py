@@ -12,7 +12,7 @@ from moto import mock_aws
 from cluster_contract.runs import REPORTS
 from cluster_job import Run
 from cluster_job.environment import read_environment
-from cluster_job.lease import Lease
+from cluster_job.lease import HELD, Lease
 from cluster_job.sending import instance_id, send_heartbeat
 from cluster_job.table import open_table
 
@@ -108,6 +108,8 @@ def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = _on_a_cluster(monkeypatch)
+    monkeypatch.setenv(HELD, "train-7")  # cluster-run's own name for it
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
 
     _train(Run(global_batch=8, name="llama-1"))
 
@@ -117,6 +119,8 @@ def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
     item = client.get_item(TableName="runs", Key={"run": {"S": REPORTS}, "key": {"S": "llama-1"}})["Item"]
     totals = json.loads(item["value"]["B"])["totals"]
     assert (totals["highest_step"], totals["finished"]) == (2, True)
+    lease = client.get_item(TableName="runs", Key={"run": {"S": "llama-1"}, "key": {"S": "lease"}})["Item"]
+    assert json.loads(lease["value"]["B"])["owner"] == "Slurm step 7.0"
 
 
 class _Metadata(BaseHTTPRequestHandler):

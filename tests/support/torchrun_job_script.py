@@ -24,6 +24,7 @@ def main() -> None:
             saved.with_suffix(".new").write_text(str(step))
             saved.with_suffix(".new").replace(saved)
             event = {"step": step, "world": int(total.item()), "rank_0": node, "at": time.time()}
+            event["lease"] = os.environ.get("TRAINING_CLUSTER_LEASE")
             with (folder / "events").open("a") as file:
                 file.write(json.dumps(event) + "\n")
         time.sleep(0.1)
