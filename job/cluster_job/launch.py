@@ -32,8 +32,8 @@ _SHUTDOWN_SECONDS = 10
 _PORT = 29500
 _NVIDIA = Path("/dev/nvidia0")
 _VERIFY = ("cluster-node", "verify", "--at", "job-start")
-_RENDEZVOUS = ("--rdzv-backend", "--rdzv_backend", "--standalone")
-_NODES = ("--nnodes",)
+_FLAGS = ("--standalone", "-m", "--module", "--no-python", "--run-path", "--virtual-local-rank", "-h", "--help")
+"""torchrun's options without a value: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 _COUNTS = ("SLURM_NNODES", "PET_NNODES", "AWS_BATCH_JOB_NUM_NODES")
 """Where launchers say how many nodes a job has. All of these start a job again as a whole: no other nodes come."""
 
@@ -166,15 +166,14 @@ def torchrun_command(
         raise UsageError(f"the command must be torchrun with its script, got {found}: cluster-run torchrun train.py")
     program, *options = command
     added: list[str] = []
-    said = next((variables[name] for name in _COUNTS if variables.get(name)), None)
-    nodes = _option(options, _NODES) or given.nnodes or said
-    if nodes is not None and _option(options, _NODES) is None:
+    own, nodes = _torchrun_options(options), _nodes(given, variables)
+    if nodes is not None and "--nnodes" not in own:
         added += [f"--nnodes={nodes}"]
     if machine.has_gpus and "--numa-binding" in machine.torch_options:
         added += ["--numa-binding=node"]
     if "--shutdown-timeout" in machine.torch_options:
         added += [f"--shutdown-timeout={_SHUTDOWN_SECONDS}"]
-    if _option(options, _RENDEZVOUS) is None:
+    if not {"--rdzv-backend", "--standalone"} & own.keys():
         added += _rendezvous(given, variables, environment, machine, _most(nodes or "1"))
     return [program, *added, *options]
 
@@ -234,7 +233,7 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
         )
     }
     keeps = any(name in variables for name in ("SLURM_JOB_ID", *_COUNTS))
-    fixed = {FIXED_SIZE: "1"} if keeps and ":" not in (given.nnodes or "") else {}
+    fixed = {FIXED_SIZE: "1"} if keeps and ":" not in (_nodes(given, variables) or "") else {}
     return {
         "RUN_NAME": given.run or environment.run,
         "TRAINING_CLUSTER_NODE": environment.node,
@@ -245,14 +244,26 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
     }
 
 
-def _option(options: Sequence[str], names: Sequence[str]) -> str | None:
-    """Return the value of an option of torchrun's, of one without value its name; None: it is not given."""
-    for place, option in enumerate(options):
-        name, equals, value = option.partition("=")
-        if name in names:
-            following = options[place + 1] if place + 1 < len(options) else ""
-            return value if equals else following or name
-    return None
+def _nodes(given: argparse.Namespace, variables: Mapping[str, str]) -> str | None:
+    """Return how many nodes train: torchrun's own option, else `cluster-run`'s, else what the launcher says."""
+    said = next((variables[name] for name in _COUNTS if variables.get(name)), None)
+    return _torchrun_options(given.command[1:]).get("--nnodes") or given.nnodes or said
+
+
+def _torchrun_options(words: Sequence[str]) -> dict[str, str]:
+    """Return torchrun's own options with their values: those before the script."""
+    found: dict[str, str] = {}
+    left = iter(words)
+    for word in left:
+        if word == "--" or not word.startswith("-"):
+            break
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-")
+        has_value = equals or re.match(r"-\w.", word)  # such as -r3
+        if not has_value and name not in _FLAGS:
+            value = next(left, "")
+        found[name] = value
+    return found
 
 
 def _most(nodes: str) -> int:

@@ -10,6 +10,7 @@ import pytest
 from cluster_job import launch
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
+from cluster_job.membership import FIXED_SIZE
 
 CLUSTER = {
     "TRAINING_CLUSTER_CLUSTER": "pod",
@@ -83,6 +84,20 @@ def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_
             "--nnodes 2 torchrun --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",
             {},
             f"--nnodes=2 {NEW} --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",
+        ),
+        # The script's own arguments are not torchrun's.
+        *(
+            (
+                f"--nnodes 4 --run llama torchrun {own} --nnodes 2 --standalone",
+                CLUSTER,
+                f"--nnodes=4 {NEW} {MEET.format('llama@')} {own} --nnodes 2 --standalone",
+            )
+            for own in (
+                "train.py",
+                "--nproc_per_node 8 -r3 -t 3 train.py",
+                "--virtual_local_rank -m train",
+                "--role=a -- train.py",
+            )
         ),
         # No cluster: one machine needs no table.
         ("--restarts 2 torchrun train.py", {}, f"{NEW} --standalone --max-restarts=2 train.py"),
@@ -204,6 +219,24 @@ def test_a_node_that_is_not_ready_starts_nothing(
     found = capfd.readouterr()
     assert sentence in found.err
     assert found.out == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "is_fixed"),
+    [
+        ("torchrun train.py --nnodes 2:4", SLURM, True),
+        ("torchrun --nnodes 2:4 train.py", SLURM, False),
+        ("--nnodes 2:4 torchrun train.py", SLURM, False),
+        ("--nnodes 4 torchrun train.py", CLUSTER, False),
+        ("torchrun train.py", {"PET_NNODES": "2"}, True),
+    ],
+)
+def test_a_job_that_needs_all_of_its_nodes_waits_for_no_others(
+    line: str, variables: dict[str, str], is_fixed: bool
+) -> None:
+    given = launch._parser().parse_args(shlex.split(line))
+    found = launch._variables(given, read_environment(variables, job_file=Path("/nonexistent")), variables)
+    assert (FIXED_SIZE in found) is is_fixed
 
 
 def test_without_torchrun_it_says_so(
