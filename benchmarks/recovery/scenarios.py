@@ -20,8 +20,8 @@ from cluster_job.checkpoints import CheckpointFolder
 
 FAULT_AT = 10
 SAVE_EVERY = 10
-HEARTBEAT = 1500
-"""The milliseconds after which the Lighthouse misses a silent node."""
+HEARTBEAT = 500
+"""The milliseconds after which the Lighthouse misses a silent node: replicas send 10 heartbeats a second."""
 
 MEETING = "is_host=0,keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2,join_timeout=300"
 STORE = """
