@@ -58,8 +58,9 @@ def test_a_group_of_its_own_mind_brings_the_function_back() -> None:
 def test_single_nodes_are_terminated_where_they_go_one_by_one(scope: IdleScope | None, allowed: bool) -> None:
     stack = new_stack()
     _cluster(stack, idle_policy=IdlePolicy(scope=scope))
-    statements = str(resources(stack, "AWS::IAM::Policy"))
-    assert ("autoscaling:TerminateInstanceInAutoScalingGroup" in statements) is allowed
+    policies = resources(stack, "AWS::IAM::Policy")
+    [power] = (str(policy) for name, policy in policies.items() if "ClusterPower" in name and "Function" in name)
+    assert ("autoscaling:TerminateInstanceInAutoScalingGroup" in power) is allowed
 
 
 def test_nodes_report_efa_traffic_where_their_policy_looks_at_it() -> None:
