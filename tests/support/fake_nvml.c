@@ -2,7 +2,8 @@
    NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING
    and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
    NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_FIELD (a counter of GPU 0, which is the
-   length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers). */
+   length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers),
+   NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static unsigned setting(const char *name, unsigned otherwise) {
 }
 static unsigned number(Device device) { return (unsigned)(unsigned long)device - 1; }
 static unsigned is(const char *name, Device device) { return setting(name, 999) == number(device); }
+static int said(Device device) { return number(device) ? OK : (int)setting("NVML_UNSAID", OK); }
 
 const char *nvmlErrorString(int code) {
   return code == GPU_IS_LOST ? "GPU is lost" : code == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Error";
@@ -37,7 +39,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) {
 }
 int nvmlDeviceGetName(Device device, char *text, unsigned size) { (void)device; snprintf(text, size, "NVIDIA H100 80GB HBM3"); return OK; }
 int nvmlDeviceGetUUID(Device device, char *text, unsigned size) { snprintf(text, size, "GPU-%u", number(device)); return OK; }
-int nvmlDeviceGetSerial(Device device, char *text, unsigned size) { snprintf(text, size, "16533230%05u", number(device)); return OK; }
+int nvmlDeviceGetSerial(Device device, char *text, unsigned size) { snprintf(text, size, "16533230%05u", number(device)); return said(device); }
 int nvmlDeviceGetPciInfo_v3(Device device, Pci *pci) {
   memset(pci, 0, sizeof *pci);
   snprintf(pci->address, sizeof pci->address, "00000000:%02X:00.0", 0x53 + number(device));
@@ -46,18 +48,18 @@ int nvmlDeviceGetPciInfo_v3(Device device, Pci *pci) {
 int nvmlDeviceGetTotalEccErrors(Device device, int kind, int counter, unsigned long long *count) {
   (void)counter;
   *count = kind == 1 && is("NVML_ECC", device) ? 2 : 0;
-  return OK;
+  return said(device);
 }
 int nvmlDeviceGetRemappedRows(Device device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending, unsigned *failed) {
   *correctable = *uncorrectable = 0;
   *pending = is("NVML_REMAP_PENDING", device);
   *failed = is("NVML_REMAP_FAILED", device);
-  return OK;
+  return said(device);
 }
 int nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned *active) {
   if (setting("NVML_NO_LINKS", 0)) return NOT_SUPPORTED;
   *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
-  return link < 18 ? OK : INVALID_ARGUMENT;
+  return link < 18 ? said(device) : INVALID_ARGUMENT;
 }
 static unsigned long long counted(void) {
   FILE *file = fopen(getenv("NVML_COUNTED"), "a");
@@ -76,7 +78,7 @@ int nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
 }
 int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long *reasons) {
   *reasons = number(device) ? 0 : setting("NVML_REASONS", 0);
-  return OK;
+  return said(device);
 }
 int nvmlDeviceGetSramEccErrorStatus(Device device, unsigned *status) {
   status[24] = is("NVML_SRAM", device);

@@ -1,5 +1,6 @@
 """What the watchdog reads of devices: the driver's own words, and rates of counters."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.agent.cluster_node import programs, rates, use
+from cdk_training_cluster.nodes.agent.cluster_node import drain_files, gpus, programs, rates, readings, use
+from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
+from cdk_training_cluster.nodes.agent.cluster_node.watch import DeviceReader
+from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from verified_node import VerifiedNode, build_nvml
@@ -85,6 +89,12 @@ def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None,
         ({"NVML_REASONS": str(0x20), "NVML_FIELD": "38", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
         ({"NVML_FIELD": "38", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
         ({"NVML_FIELD": "45", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
+        # What one GPU does not say is unknown; only of two errors it takes no job.
+        *(
+            ({"NVML_UNSAID": error, "NVML_LINKS": "17", "NVML_REMAP_FAILED": "0"}, set())
+            for error in ("10", "19", "999")
+        ),
+        *(({"NVML_UNSAID": error}, {("gpu_lost", "")}) for error in ("15", "16")),
         # An image without a driver, or one that hangs, is unknown.
         ({"NVML_DEAD": "1"}, set()),
         ({"NVML_HANGS": "1", "LIMIT": "0.2"}, set()),
@@ -99,9 +109,34 @@ def test_what_nvml_says_of_the_gpus(
     assert isinstance(readable, list)
     assert {(code, device) for code, device, _ in found} == wrong
     answers = not {"NVML_DEAD", "NVML_HANGS"} & state.keys()
-    assert ({"remap_failed", "thermal", "sram_threshold", "nvlink_errors"} <= set(readable)) is answers
     assert bool(serials) is answers
-    assert bool(trouble) is (not answers or "NVML_LOST" in state)
+    assert bool(trouble) is (not answers or ("gpu_lost", "") in wrong)
+    # No fault ends while a GPU, or one of them, does not say how it is.
+    ended = {"gpu_lost", "gpu_count", "remap_failed", "nvlink_down", "thermal", "sram_threshold", "nvlink_errors"}
+    assert ended & set(readable) == (
+        set()
+        if trouble
+        else {"gpu_lost", "gpu_count", "sram_threshold", "nvlink_errors"}
+        if "NVML_UNSAID" in state
+        else ended
+    )
+
+
+def test_a_gpu_that_answers_again_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
+    told: list[str] = []
+    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda report: told.append(report.kind.value))
+    devices = DeviceReader(readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100")))
+    whole = [gpus.Gpu(number, "NVIDIA H100 80GB HBM3") for number in range(8)]
+    one_lost = gpus.Reading("580.95.05", whole[1:], ["GPU 0 does not answer: GPU is lost"])
+    for reading, drained_by in ((one_lost, ["check-gpu_lost"]), (gpus.Reading("580.95.05", whole, []), [])):
+        monkeypatch.setattr(readings, "read_gpus", lambda reading=reading: reading)
+        for _ in range(5):
+            devices.read()
+            with contextlib.suppress(OSError):
+                devices.take(watched)
+        assert drain_files.names() == drained_by
+    assert told == ["fault", "recovered"]
 
 
 def test_without_the_library_the_gpus_are_read_through_nvidia_smi(tmp_path: Path, scripts: Path) -> None:

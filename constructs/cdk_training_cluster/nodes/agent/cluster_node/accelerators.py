@@ -37,15 +37,14 @@ def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Itera
         # The image may have no driver: another instance would not help.
         yield verdict("gpu_driver", reading.troubles, "")
         return
-    lost = "; ".join(reading.troubles)
     said = f"the driver lists {counted(len(gpus), 'GPU')}, and {facts.instance_type} has {facts.gpus}"
     few = len(gpus) < facts.gpus
-    yield Check(
-        "gpu_lost" if reading.troubles else "gpu_count",
-        passed=not few,
-        found=f"{said}: {lost}" if few and lost else said,
-        floor=str(facts.gpus),
-    )
+    lost = reading.troubles if few else []
+    yield verdict("gpu_lost", [f"{said}: {'; '.join(lost)}"] if lost else [], "each GPU that is listed answers")
+    if lost:
+        yield not_checked("gpu_count", "a GPU does not answer")
+    else:
+        yield Check("gpu_count", not few, said, str(facts.gpus))
     if not gpus:
         return
     yield _model(facts, gpus)
@@ -79,8 +78,9 @@ def _of_each(name: str, gpus: list[Gpu], value: Callable[[Gpu], int | bool | Non
     known = [(gpu, value(gpu)) for gpu in gpus]
     bad = [(gpu, found) for gpu, found in known if found]
     troubles = [f"GPU {gpu.number} {trouble.format(found)}" for gpu, found in bad]
-    if not troubles and not any(found is not None for _, found in known):
-        return not_checked(name, "the driver does not say")
+    silent = [str(gpu.number) for gpu, found in known if found is None]
+    if silent and not troubles:
+        return not_checked(name, f"the driver does not say of GPU {', '.join(silent)}")
     return verdict(name, troubles, f"none on {counted(len(gpus), 'GPU')}", device=bad[0][0].pci if bad else "")
 
 
@@ -89,10 +89,10 @@ def _links(gpus: list[Gpu], expected: int) -> Check:
     whole = [gpu for gpu in gpus if not gpu.divided]
     if not whole:
         return not_checked("nvlink_down", "the GPUs are in MIG mode")
-    known = [gpu for gpu in whole if gpu.links is not None]
-    if not known:
-        return not_checked("nvlink_down", "the driver does not say")
-    bad = [gpu for gpu in known if (gpu.links or 0) < expected]
+    bad = [gpu for gpu in whole if gpu.links is not None and gpu.links < expected]
+    silent = [str(gpu.number) for gpu in whole if gpu.links is None]
+    if silent and not bad:
+        return not_checked("nvlink_down", f"the driver does not say of GPU {', '.join(silent)}")
     troubles = [f"GPU {gpu.number} has {gpu.links} active NVLinks of {expected}" for gpu in bad]
     return verdict(
         "nvlink_down", troubles, f"{expected} on each GPU", floor=str(expected), device=bad[0].pci if bad else ""

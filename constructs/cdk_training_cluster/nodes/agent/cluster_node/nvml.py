@@ -59,14 +59,11 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
     """Ask for all of one GPU: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html."""
 
     def known(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each function returns something else
-        # What a model or an older driver lacks is unknown; any other error is the GPU's.
-        unknown = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
         try:
             return getattr(nvml, function)(handle, *arguments)
         except nvml.NVMLError as error:
-            if error.value in unknown:
-                return None
-            raise
+            _raise_if_lost(nvml, error)
+            return None
 
     rows = known("nvmlDeviceGetRemappedRows")
     mig = known("nvmlDeviceGetMigMode")
@@ -88,6 +85,15 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
     )
 
 
+def _raise_if_lost(nvml: ModuleType, error: Exception) -> None:
+    """Raise the errors of a GPU that takes no job; with any other, only what was asked for is unknown.
+
+    Models and drivers lack some of it, and fields of sound GPUs have `NVML_ERROR_UNKNOWN` too.
+    """
+    if getattr(error, "value", None) in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
+        raise error
+
+
 def _active_links(nvml: ModuleType, handle: object) -> int | None:
     states = []
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
@@ -97,14 +103,16 @@ def _active_links(nvml: ModuleType, handle: object) -> int | None:
             # A GPU has fewer links than the library knows, or none.
             if error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT):
                 break
-            raise
+            _raise_if_lost(nvml, error)
+            return None
     return sum(state == nvml.NVML_FEATURE_ENABLED for state in states) if states else None
 
 
 def _why_slow(nvml: ModuleType, handle: object) -> list[str] | None:
     try:
         reasons = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-    except nvml.NVMLError:
+    except nvml.NVMLError as error:
+        _raise_if_lost(nvml, error)
         return None
     return [code for code, names in _REASONS.items() if any(reasons & getattr(nvml, name) for name in names)]
 
@@ -113,8 +121,9 @@ def _sram_over(nvml: ModuleType, handle: object) -> bool | None:
     try:
         status = nvml.c_nvmlEccSramErrorStatus_v1_t()
         nvml.nvmlDeviceGetSramEccErrorStatus(handle, nvml.byref(status))
-    except nvml.NVMLError:
+    except nvml.NVMLError as error:
         # GPUs before Hopper and older drivers have none.
+        _raise_if_lost(nvml, error)
         return None
     return bool(status.bThresholdExceeded)
 

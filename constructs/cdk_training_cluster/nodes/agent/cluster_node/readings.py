@@ -9,7 +9,6 @@ from typing import NamedTuple
 from cluster_contract.faults import FAULTS, FaultKind
 
 from .accelerators import check_gpus, check_neuron_devices
-from .checking import Check
 from .gpus import Gpu, read_gpus
 from .kernel_log import device_address
 from .machine import check_efa_devices
@@ -54,24 +53,26 @@ class Readings:
         facts, now = self.facts, self._clock()
         reading = read_gpus() if facts.gpus else None
         gpus = reading.gpus if reading else []
-        checks: list[Check] = []
-        if reading:
-            checks += check_gpus(facts, reading)
-        checks += [*check_neuron_devices(facts), *check_efa_devices(facts)]
+        of_gpus = [*check_gpus(facts, reading)] if reading else []
+        others = [*check_neuron_devices(facts), *check_efa_devices(facts)]
         wrong = [
             (check.name, _device(check.device), check.found)
-            for check in checks
+            for check in (*of_gpus, *others)
             if not check.passed
             and not check.provisional
             # One without a row is for operators: `cluster-node verify` says it.
             and (FaultKind.CHECK, check.name) in FAULTS
         ]
-        readable = {check.name for check in checks if not check.found.startswith("not checked")}
+        # A GPU that does not answer may still have any fault that it had.
+        whole = gpus if len(gpus) >= facts.gpus else []
+        sure = [*others, *(of_gpus if whole else [])]
+        readable = {check.name for check in sure if not check.found.startswith("not checked")}
+        if whole:
+            readable |= set.intersection(*(_known(gpu) for gpu in whole))
         if facts.efa_devices:
             readable.add("efa_errors")
             wrong += [("efa_errors", device, text) for device, text in efa_errors(self._rates, now)]
         for gpu in gpus:
-            readable |= _known(gpu)
             wrong += [(code, device_address(gpu.pci), text) for code, text in _wrong(gpu, self._rates, now)]
         return Found(
             frozenset(readable),
