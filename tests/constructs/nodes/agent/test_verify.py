@@ -87,6 +87,9 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
     node.command("systemctl", "echo inactive")
     assert node.verify("--dry-run").returncode == OTHER_HOST
     assert node.result == before
+    node.command("aws", "echo {}")
+    done = node.verify()
+    assert (done.returncode, "not written down or sent: KeyError: 'Entries'" in done.stderr) == (OTHER_HOST, True)
 
 
 def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_sent(node: VerifiedNode) -> None:
@@ -94,7 +97,7 @@ def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_
     node.write("var/lib/cdk-training-cluster", "in place of a folder")
     done = node.verify()
     assert done.returncode == OTHER_HOST
-    assert done.stderr.count("cluster-node verify: a part of the result is not written down: ") == 1
+    assert done.stderr.count("cluster-node verify: a part of the result is not written down or sent: ") == 1
     assert (node.root / DRAIN[1:] / "verify").exists()
     [event] = json.loads((node.root / "events").read_text())
     assert json.loads(event["Detail"])["faults"][0]["code"] == "fabric_manager"

@@ -105,6 +105,27 @@ def test_what_eventbridge_refuses_is_kept_and_more_than_ten_go_in_parts(aws: Aws
     assert [len(entries) for entries in aws.entries] == [10, 3]
 
 
+def test_a_report_that_another_process_sends_meanwhile_is_nothing_to_send(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(command: tuple[str, ...], seconds: float) -> Answer:
+        answer = aws.ask(command, seconds)
+        for path in reports.waiting():
+            path.unlink()
+        return answer
+
+    monkeypatch.setattr(reports, "ask", ask)
+    reports.spool(_report())
+    assert reports.send("us-east-1")
+    # It goes between the look into the folder and the reading of the file.
+    reports.spool(_report())
+    (gone,) = reports.waiting()
+    gone.unlink()
+    monkeypatch.setattr(reports, "waiting", lambda found=[[gone], []]: found.pop(0))
+    assert reports.send("us-east-1")
+    assert len(aws.entries) == 1
+
+
 @pytest.mark.parametrize(
     ("report", "counted"),
     [(_report(), 1), (_report(FaultAction.APPLICATION), 0), (_report(kind=ReportKind.DRAINED), 0)],

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from cluster_contract.health import NODE_FAULT, REPORT_DETAIL_TYPE, REPORT_SOURCE, NodeReport, ReportKind
@@ -50,37 +51,39 @@ def send(region: str) -> bool:
 
     Source: https://docs.aws.amazon.com/cli/latest/reference/events/put-events.html
     """
-    paths = waiting()[:_MAX_ENTRIES]
-    if not paths:
-        return True
-    entries = [
-        {"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": path.read_text(encoding="utf-8")}
-        for path in paths
-    ]
-    # `cluster-node verify` may send at the same time.
+    found = [(path, text) for path in waiting()[:_MAX_ENTRIES] for text in _read(path)]
+    if not found:
+        return not waiting()
+    entries = [{"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": text} for _, text in found]
     batch = _folders()[1] / f".entries-{os.getpid()}"
     _write(batch, json.dumps(entries))
     command = ("aws", "--region", region, "events", "put-events", "--output", "json", "--entries", f"file://{batch}")
     answer = ask(command, _SECONDS)
     _forget(batch)
     if not answer.succeeded:
-        _say(f"{len(paths)} reports could not be sent and are kept: {answer.trouble}")
+        _say(f"{len(found)} reports could not be sent and are kept: {answer.trouble}")
         return False
     # EventBridge may take some of them only.
     taken = [("EventId" in entry, entry) for entry in json.loads(answer.text)["Entries"]]
-    for path, (is_taken, entry) in zip(paths, taken):
+    for (path, text), (is_taken, entry) in zip(found, taken):
         if is_taken:
-            _count(path, region)
+            _count(text, region)
             _forget(path)
         else:
             _say(f"EventBridge did not take {path.name}, which is kept: {entry.get('ErrorMessage', entry)}")
     return all(is_taken for is_taken, _ in taken) and send(region)
 
 
-def _count(path: Path, region: str) -> None:
+def _read(path: Path) -> Iterator[str]:
+    """Yield what a file says, unless it is gone: the watchdog and `cluster-node verify` may send at the same time."""
+    with contextlib.suppress(FileNotFoundError):
+        yield path.read_text(encoding="utf-8")
+
+
+def _count(text: str, region: str) -> None:
     """Count a report of a fault that drains, in CloudWatch, where it does not matter if the point is lost."""
     try:
-        report = NodeReport.from_json(path.read_text(encoding="utf-8"))
+        report = NodeReport.from_json(text)
     except ValueError:
         return
     if report.kind is not ReportKind.FAULT or not any(fault.action.drains for fault in report.faults):

@@ -110,17 +110,20 @@ def _verify(facts: Facts, *, record: bool) -> list[Check]:
         lambda: progress.write(Path(ROOT + node_files.AFFINITY), affinity),
         lambda: telling.record(facts, checks, instance, more),
         lambda: reports.spool(telling.node_report(facts, checks, instance, serials)) if instance else None,
+        lambda: _say(telling.tell(facts, checks, instance)),
+        # A node that is replaced has no later. What cannot be sent now, the watchdog sends then.
+        lambda: reports.send(facts.region),
     )
     for step in steps:
         try:
             step()
-        except OSError as error:
-            sys.stderr.write(f"cluster-node verify: a part of the result is not written down: {error}\n")
-    for trouble in telling.tell(facts, checks, instance):
-        sys.stderr.write(f"cluster-node verify: {trouble}\n")
-    # A node that is replaced has no later. What cannot be sent now, the watchdog sends then.
-    reports.send(facts.region)
+        except (OSError, ValueError, KeyError) as error:
+            _say([f"a part of the result is not written down or sent: {type(error).__name__}: {error}"])
     return checks
+
+
+def _say(troubles: Iterable[str]) -> None:
+    sys.stderr.writelines(f"cluster-node verify: {trouble}\n" for trouble in troubles)
 
 
 def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: str) -> Iterator[Check]:
