@@ -330,7 +330,10 @@ def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outloo
             "A lifecycle hook keeps 2 nodes: complete the lifecycle action",
         ),
         (stuck("Terminating:Retained"), "A lifecycle hook that was abandoned retains 1 node: inspect each, and"),
-        (stuck("Standby", "EnteringStandby"), "Auto Scaling does not terminate 2 nodes in Standby: terminate each, or"),
+        (
+            stuck("Standby", "EnteringStandby"),
+            "Auto Scaling does not terminate 2 nodes in Standby: terminate each, or",
+        ),
         (stuck(in_service=2, protected=1), "Scale-in protection keeps 1 node: remove it"),
         (stuck("Terminating", terminating_suspended=""), "The process Terminate of the Auto Scaling group asg is "),
         (
