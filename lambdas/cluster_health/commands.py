@@ -69,14 +69,16 @@ def keep_it(instance_id: str, region: str) -> str:
     return f"To keep it from being rebooted or replaced:\n{command}"
 
 
-def verify_again(instance_id: str, region: str) -> str:
+def verify_again(instance_id: str, region: str, *, joins: bool = False) -> str:
     """Return how an operator lets a node be verified again.
 
     Args:
         instance_id: The node.
         region: The cluster's region.
+        joins: Whether its launch waits for that: the service that sets it up also answers the lifecycle hook.
     """
-    document = "--document-name AWS-RunShellScript --parameters 'commands=[\"cluster-node verify\"]'"
+    called = "systemctl restart cdk-training-cluster-boot" if joins else "cluster-node verify"
+    document = f"--document-name AWS-RunShellScript --parameters 'commands=[\"{called}\"]'"
     command = f"aws ssm send-command --region {region} --instance-ids {instance_id} {document}"
     return f"To verify it again, once what is wrong is mended:\n{command}"
 

@@ -102,7 +102,9 @@ def _without_need(
     if failed is not None:
         text = f"failed its verification at {time_text(failed.at)}, and takes no job until it passes: {failed.failed}"
         key = time_text(last.began if last is not None and last.ended >= failed.at else failed.at)
-        undo = verify_again(instance_id, context.region)
+        owned = view.group.nodes.get(instance_id) if view.group is not None else None
+        joins = owned is not None and owned.state.startswith("Pending")
+        undo = verify_again(instance_id, context.region, joins=joins)
         return finding_about(view, instance_id, Outcome.HELD, text, key=key, undo=undo)
     said = "; ".join(map(str, node.all_faults))
     text = f"reports what needs no repair: {said}" if said else bad_serial(instance_id, node.serials, context)

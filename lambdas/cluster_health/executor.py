@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
 
-from cluster_common.errors import AWS_ERRORS
+from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.messages import publish
 from cluster_common.owners.groups import OwnedGroup
@@ -17,11 +18,13 @@ from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_health.messages import finding_message
 from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import Finding, GroupView, Outcome
-from cluster_health.records import GroupRecord, Message
+from cluster_health.records import GroupRecord, Message, Repair
 from cluster_health.store import HealthStore
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
+
+_MAX_ERROR = 300
 
 _VERBS: Mapping[Outcome, Callable[[NodeOwner, OwnedGroup, str], None]] = {
     Outcome.CORDON: lambda owner, group, one: owner.cordon(group, one),
@@ -95,37 +98,36 @@ class HealthExecutor:
 
     def _act(self, view: GroupView, finding: Finding) -> bool:
         verb, group = _VERBS.get(finding.outcome), view.group
-        if verb is None or group is None:
+        repair = finding.record.repair if finding.record is not None else None
+        if verb is None or group is None or repair is None:
             return True
         try:
             verb(self._owners.of(group), group, finding.instance_id)
         except OwnerBusyError:
             self._logger.info(f"{finding.node_group}: its {group.owner.noun} is busy; a later run asks again")
-            self._record_busy(finding)
+            # An owner that is busy refuses nothing: the time of the step begins anew.
+            self._record_answer(finding, replace(repair, since=repair.asked))
             return False
         except AWS_ERRORS as error:
             self._failures.add(
                 finding.node_group, f"{finding.instance_id}: {finding.outcome} failed", error, **keys_of(finding)
             )
+            operation = f"{error.operation_name}: " if isinstance(error, ClientError) else ""
+            said = f"{operation}{error_text(error)}"[:_MAX_ERROR].rstrip(".")
+            self._record_answer(finding, replace(repair, error=said))
             return False
-        self._record_answer(finding)
+        self._record_answer(finding, replace(repair, answered=True, error=""))
         return True
 
-    def _record_busy(self, finding: Finding) -> None:
-        """Let the time of a step begin anew: an owner that is busy refuses nothing."""
-        repair = finding.record.repair if finding.record is not None else None
-        if finding.record is not None and repair is not None and repair.since != repair.asked:
-            self._save(finding, replace(finding.record, repair=replace(repair, since=repair.asked)))
-
-    def _record_answer(self, finding: Finding) -> None:
-        record = finding.record
-        if record is not None and record.repair is not None:
-            answered = replace(record, repair=replace(record.repair, answered=True))
-            self._save(finding, self._with_message(finding, answered))
-
-    def _save(self, finding: Finding, record: GroupRecord) -> None:
+    def _record_answer(self, finding: Finding, repair: Repair) -> None:
+        """Record a repair as it is after the owner has answered, and the message about what it has done."""
+        if finding.record is None or repair == finding.record.repair:
+            return
+        record = replace(finding.record, repair=repair)
         try:
-            self._store.save_group(finding.node_group, record)
+            self._store.save_group(
+                finding.node_group, self._with_message(finding, record) if repair.answered else record
+            )
         except StateChangedError:
             return  # The next run asks again, which changes nothing.
         except AWS_ERRORS as error:

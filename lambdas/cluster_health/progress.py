@@ -225,8 +225,16 @@ class Progress:
             return self._finding(Outcome.WAIT, text)
         since = now if is_new else repair.since
         rebooted = repair.rebooted or step is Step.REBOOT
-        boot_id = self._node.boot_id if is_new and step is Step.REBOOT else repair.boot_id
-        asked = replace(repair, step=step, since=since, asked=now, answered=False, rebooted=rebooted, boot_id=boot_id)
+        asked = replace(
+            repair,
+            step=step,
+            since=since,
+            asked=now,
+            answered=False,
+            error="" if is_new else repair.error,
+            rebooted=rebooted,
+            boot_id=self._node.boot_id if is_new and step is Step.REBOOT else repair.boot_id,
+        )
         finding = self._finding(Outcome(step), text)
         return finding.with_record(replace(self._view.record, repair=asked))
 
@@ -238,7 +246,8 @@ class Progress:
     def _give_up(self, step: Step) -> Finding:
         """Leave a node to an operator whose next step AWS keeps refusing."""
         view, one, region, now = self._view, self._repair.instance_id, self._context.region, self._context.now
-        text = f"is left as it is: AWS has refused its {step} since {time_text(self._repair.since)}"
+        error = f" ({self._repair.error})" if self._repair.error else ""
+        text = f"is left as it is: AWS has refused its {step} since {time_text(self._repair.since)}{error}"
         finding = self._finding(Outcome.HELD, text)
         undo, record = replace_or_put_back(view, one, region), view.record.with_end(End.HELD, now, refused=True)
         return replace(finding, key=f"{finding.key} refused", undo=undo).with_record(record)

@@ -56,6 +56,7 @@ class Repair(Open):
         since: When its step began.
         asked: When the owner was last asked for the step, or was about to be.
         answered: Whether the owner has answered that.
+        error: The error that AWS has answered last, while it refuses the step. Empty: none.
         rebooted: Whether the node was rebooted, or was about to be.
         boot_id: During which boot the node was when it was last to be rebooted; before, when the repair began.
     """
@@ -68,6 +69,7 @@ class Repair(Open):
     since: datetime
     asked: datetime
     answered: bool = False
+    error: str = ""
     rebooted: bool = False
     boot_id: str = ""
 

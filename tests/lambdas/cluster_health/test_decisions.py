@@ -19,7 +19,7 @@ from cluster_common.owners.kinds import (
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_health.decisions import decide
-from cluster_health.node_records import Fault, NodeRecord, Notice
+from cluster_health.node_records import Fault, NodeRecord, Notice, Verified
 from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
 from cluster_health.records import BadSerial, End, GroupRecord, PastRepair
 from power_scene import START
@@ -205,6 +205,17 @@ def test_the_gravest_fault_and_what_was_before_say_what_ends_it(
     found = look(with_faults(*faults), **changes)
     assert found is not None
     assert then in found.reason
+
+
+@pytest.mark.parametrize(
+    ("state", "command"),
+    [("InService", "cluster-node verify"), ("Pending:Wait", "systemctl restart cdk-training-cluster-boot")],
+)
+def test_a_node_whose_launch_waits_is_set_up_again(state: str, command: str) -> None:
+    failed = Verified(at=START, passed=False, boot_id="b", failed="clock: 9 s")
+    found = look(replace(QUIET, boot_id="b", verified=failed), group=owned(state=state))
+    assert found is not None
+    assert command in found.undo
 
 
 @pytest.mark.parametrize("changes", [{"policy": REPORT_ONLY}, {"wanted": Wanted(size=0)}])

@@ -116,6 +116,7 @@ def test_what_aws_refuses_is_not_asked_for_ever(
     assert "terminate-instance-in-auto-scaling-group" in found["undo"]
     about = [one for one in scene.subjects() if node in one]
     assert about[1:] == [f"base-pod: {node} of workers is broken and waits for you"]
+    assert any(f"({operation}: UnauthorizedOperation" in one["Message"] for one in scene.sns.messages)
     if not stopped:
         assert scene.fault(other, REPLACE)[other]["outcome"] == "cordon"
         scene.auto_scaling.exit_standby(AutoScalingGroupName=group.name, InstanceIds=[node])
