@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten
 
 from cluster_job.torch_ranks import TorchRanks
 
@@ -94,15 +94,15 @@ def hide(plain: Plain, saved: RankValues) -> Mapping[Path, Any]:
 
 
 def put_back(plain: Plain, values: Mapping[Path, Any], hidden: Mapping[Path, Any]) -> None:
-    """Set what was hidden.
+    """Set what was hidden, and what this rank wrote: also below keys that the script does not have yet.
 
     Args:
         plain: What was loaded.
         values: What this rank wrote; empty where there is another number of ranks.
         hidden: What the script had there.
     """
-    for path, own in hidden.items():
-        value = values.get(path, own)
+    for path, value in {**hidden, **values}.items():
+        own: Any = hidden.get(path)
         is_moved = isinstance(value, torch.Tensor) and isinstance(own, torch.Tensor)
         _set(plain, path, value.to(own.device) if is_moved else value)
 
@@ -127,15 +127,19 @@ def _without(tree: Mapping[Any, Any], paths: Collection[Path], path: Path = ()) 
 def _set(tree: Any, path: Path, value: object) -> None:  # noqa: ANN401 - nested dictionaries
     *above, name = path
     for one in above:
-        tree = tree[one]
+        tree = tree.setdefault(one, {})
     tree[name] = value
 
 
 def _digest(value: object) -> bytes | None:
     """Return what is equal for equal values. None: it is sharded or large, and torch's own to keep."""
-    digest = blake2b(digest_size=16)
-    for leaf in tree_leaves(value):
-        if not isinstance(leaf, torch.Tensor):
+    leaves, structure = tree_flatten(value)
+    digest = blake2b(str(structure).encode(), digest_size=16)
+    for leaf in leaves:
+        if isinstance(leaf, set | frozenset):  # each process has an order of its own
+            parts = [_digest(one) for one in leaf]
+            digest.update(b"".join(sorted(part for part in parts if part is not None)))
+        elif not isinstance(leaf, torch.Tensor):
             digest.update(pickle.dumps(leaf))
         elif type(leaf) not in _PLAIN or leaf.numel() * leaf.element_size() > _LARGEST_BYTES:
             return None

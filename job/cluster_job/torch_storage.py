@@ -100,8 +100,8 @@ class TorchStorage:
         hidden = hide(plain, saved)
         dcp.load(plain, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group)
         put_back(plain, saved.values if own else {}, hidden)
-        if hidden and not own and self._ranks.rank == 0:
-            names = ", ".join(sorted({str(path[0]) for path in hidden}))
+        if saved.paths and not own and self._ranks.rank == 0:
+            names = ", ".join(sorted({str(path[0]) for path in saved.paths}))
             print(  # noqa: T201 - the job's log
                 f"{checkpoint.path} was written by another number of ranks: what differs by rank in {names} stays as "
                 "the script has set it. Derive it from the rank and the step.",

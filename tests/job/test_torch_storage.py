@@ -111,12 +111,16 @@ from cluster_job import Run
 dist.init_process_group("gloo")
 folder, rank = Path(sys.argv[1]), dist.get_rank()
 torch.manual_seed(int(sys.argv[2]) + rank)
-loader = {"cursor": int(sys.argv[2]) + rank, "epoch": 3}
-state = {"loader": loader, "rng": torch.get_rng_state(), "shared": torch.arange(3)}
+loader = {"cursor": int(sys.argv[2]) + rank, "epoch": 3, "shards": {}}
+state = {"loader": loader, "rng": torch.get_rng_state(), "shared": torch.arange(3), "seen": set(), "read": None}
 run = Run(global_batch=2, name="run", checkpoints=str(folder))
 restored = run.restore(state)
 torch.set_rng_state(state["rng"])
+if not restored:  # the same on all ranks are sets, in whatever order their processes keep them
+    loader["shards"][f"shard-of-{rank}"] = 7
+    state["seen"], state["read"] = set("abcdefgh"), [{f"shard-of-{rank}": 7}]
 found = [loader["cursor"], loader["epoch"], torch.rand(1).item()]
+found += [loader["shards"], sorted(state["seen"]), state["read"]]
 torch.save(found, folder / f"found-{restored}-{rank}-of-{dist.get_world_size()}.pt")
 for step in run.steps(run._saver.next_step + 2):  # the first is written beside the job
     run.checkpoint(state)
@@ -133,7 +137,7 @@ def test_values_that_differ_by_rank_come_back_to_their_rank_and_never_to_two(tmp
             [*torchrun, str(script), str(tmp_path), str(seed)], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        said.append("another number of ranks: what differs by rank in loader, rng stays" in done.stderr)
+        said.append("another number of ranks: what differs by rank in loader, read, rng stays" in done.stderr)
 
     def found(restored: bool, rank: int, of: int) -> Any:
         return torch.load(tmp_path / f"found-{restored}-{rank}-of-{of}.pt")
@@ -141,9 +145,10 @@ def test_values_that_differ_by_rank_come_back_to_their_rank_and_never_to_two(tmp
     for rank in range(2):
         assert found(True, rank, 2) == found(False, rank, 2)
         assert found(True, rank, 2)[:2] == [100 + rank, 3]
+        assert found(True, rank, 2)[3] == {f"shard-of-{rank}": 7}, "the script had no such key"
     assert found(True, 0, 2)[2] != found(True, 1, 2)[2]
     torch.manual_seed(300)
-    assert found(True, 0, 1) == [300, 3, torch.rand(1).item()]
+    assert found(True, 0, 1) == [300, 3, torch.rand(1).item(), {}, list("abcdefgh"), None]
     assert said == [False, False, True]
 
 
@@ -200,7 +205,7 @@ def test_a_periodic_checkpoint_that_cannot_be_written_ends_no_run(
     for _ in run.steps(2):
         (tmp_path / "run").write_text("no directory")
         run.checkpoint(state)
-        run._saver._storage.wait()
+        assert not run._saver._storage.wait()
         (tmp_path / "run").unlink()
         run._step = 2
     assert "could not be written, and the job goes on" in capsys.readouterr().err
