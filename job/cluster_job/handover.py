@@ -18,6 +18,9 @@ BEGIN_SECONDS = 60
 WRITE_SECONDS = 600
 """For how long it waits for the checkpoint, once they save."""
 
+SEEN_SECONDS = 5
+"""For how long the checkpoint counts though no node waits: torch keeps its list of those for a second."""
+
 # Requests to drain lie in the same folder: names that begin with a dot are none.
 _ANSWERS, _ASKED, _BEGUN, _DONE = ".save-answers", ".save-asked", ".save-begun", ".save-done"
 
@@ -34,6 +37,7 @@ class Handover:
         self._folder = folder
         self._clock = clock
         self._since: float | None = None
+        self._whole: float | None = None
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> "Handover":
@@ -57,7 +61,7 @@ class Handover:
         """
         if not waiting:
             # Another node may have seen the newcomer before, and its processes and these save together by now.
-            if self._has(_DONE) or not self._has(_BEGUN):
+            if not self._has(_BEGUN) or self._is_old():
                 self._forget(_ASKED, _BEGUN, _DONE)
             return False
         if not self._has(_ANSWERS) or self._has(_DONE):
@@ -82,9 +86,22 @@ class Handover:
         """Say that the processes save."""
         self._say(_BEGUN)
 
-    def done(self) -> None:
-        """Say that the checkpoint is whole."""
-        self._say(_DONE)
+    def ended(self, *, is_whole: bool) -> None:
+        """Say that the processes have saved, or that they are still to.
+
+        Args:
+            is_whole: Whether the checkpoint could be written.
+        """
+        if is_whole:
+            self._say(_DONE)
+        else:
+            self._forget(_BEGUN)
+
+    def _is_old(self) -> bool:
+        if not self._has(_DONE):
+            return False
+        self._whole = self._clock() if self._whole is None else self._whole
+        return self._clock() - self._whole >= SEEN_SECONDS
 
     def _has(self, name: str) -> bool:
         return self._folder is not None and (self._folder / name).exists()
@@ -94,7 +111,7 @@ class Handover:
             (self._folder / name).touch()
 
     def _forget(self, *names: str) -> None:
-        self._since = None
+        self._since = self._whole = None
         if self._folder is not None:
             for name in names:
                 (self._folder / name).unlink(missing_ok=True)

@@ -56,8 +56,8 @@ class Storage(Protocol):
     ) -> None:
         """Write a checkpoint and commit it; call `done` when it is durable."""
 
-    def wait(self) -> None:
-        """Return when what is being written is durable."""
+    def wait(self) -> bool:
+        """Return when what is being written is durable, or has failed: whether it is durable."""
 
 
 class Saver:
@@ -160,11 +160,12 @@ class Saver:
         if handed_over:
             self._handover.begun()
         if self._ranks.writes:
-            self._write(state, step, ended=last or self.draining or handed_over)
+            ends = last or self.draining
+            self._write(state, step, ended=ends or handed_over, wait=ends)
         if handed_over:
-            self._handover.done()
+            self._handover.ended(is_whole=self._storage.wait())
 
-    def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool) -> None:
+    def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool, wait: bool) -> None:
         started = self._clock()
         checkpoint = Checkpoint(
             path=self._folder.path(step, self._attempt), step=step, ended=ended, history=self._cadence.history()
@@ -174,7 +175,7 @@ class Saver:
         def done() -> None:
             self._cadence.measured(stall=stall, writing=self._clock() - started)
 
-        self._storage.save(state, checkpoint, wait=ended, done=done)
+        self._storage.save(state, checkpoint, wait=wait, done=done)
         stall = self._clock() - started
 
     def finish(self) -> None:

@@ -184,11 +184,10 @@ class TorchStorage:
 
         self._writing.add_done_callback(finished)
 
-    def wait(self) -> None:
-        """Return when what is being written is durable, or has failed."""
-        if self._writing is not None:
-            self._writing.exception()
-            self._writing = None
+    def wait(self) -> bool:
+        """Return when what is being written is durable, or has failed: whether it is durable."""
+        writing, self._writing = self._writing, None
+        return writing is None or writing.exception() is None
 
     def _make_stager(self, plain: MutableMapping[str, Any]) -> DefaultStager:
         """Return what copies the state; the choice between process and thread is the same on all ranks."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
-from cluster_job.handover import BEGIN_SECONDS, WRITE_SECONDS, Handover
+from cluster_job.handover import BEGIN_SECONDS, SEEN_SECONDS, WRITE_SECONDS, Handover
 from cluster_job.intervals import History
 from cluster_job.saving import Saver
 
@@ -23,6 +23,7 @@ class Job:
         self.drained: set[int] = set()
         self.agents = [Handover(root / f"node-{rank}", clock=lambda: self.now) for rank in range(world_size)]
         self.saved: list[tuple[int, int, bool]] = []
+        self.is_full = False
         self.made: Any = None
         self.wishes = [0] * world_size
         self.answer = 0
@@ -84,8 +85,8 @@ class Storage:
             self.job.folder.commit(checkpoint, ())
         done()
 
-    def wait(self) -> None:
-        pass
+    def wait(self) -> bool:
+        return not self.job.is_full
 
 
 @given(
@@ -145,13 +146,31 @@ def test_the_ranks_save_once_before_their_processes_end_for_a_node_that_joins(tm
     assert job.step(2) == {False}
     assert not second.may_end(0), "it has not seen the newcomer yet"
     assert job.step(3) == {True}
-    assert job.saved == [(0, 3, True), (1, 3, True)]
+    assert job.saved == [(0, 3, False), (1, 3, False)], "one that cannot be written is no error"
     assert not any(saver.draining for saver in job.savers)
+    assert not second.may_end(0), "torch lets it see the newcomer a second later"
+    job.now += 1
     assert (first.may_end(1), second.may_end(1)) == (True, True)
     assert Job(tmp_path, 1).savers[0]._cadence.history().failures == 0, "the restart that follows is no failure"
     assert job.step(4) | job.step(5) == {False}
+    assert not first.may_end(0)
+    job.now += SEEN_SECONDS
     assert not first.may_end(0), "the newcomer went away"
     assert not first.may_end(1), "another came"
+
+
+def test_the_ranks_try_again_when_the_checkpoint_for_a_node_that_joins_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "node-0").mkdir()
+    job = Job(tmp_path, 1)
+    (agent,) = job.agents
+    job.is_full = True
+    job.step(1)
+    assert not agent.may_end(1)
+    assert [job.step(number) for number in (2, 3)] == [{False}, {True}]
+    assert not agent.may_end(1)
+    job.is_full = False
+    assert [job.step(number) for number in (4, 5)] == [{False}, {True}]
+    assert agent.may_end(1)
 
 
 @pytest.mark.parametrize(("begun", "seconds"), [(False, BEGIN_SECONDS), (True, WRITE_SECONDS)])
