@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
@@ -233,6 +234,12 @@ class NodeSandbox:
     def fail(self, command: str, arguments: str = "") -> None:
         """Let a stand-in fail: always, or where its arguments match an expression."""
         (self.sandbox / "fail" / command).write_text(arguments)
+
+    def bare(self) -> Self:
+        """Let the image lack what the scripts can install."""
+        self.lacks("mount.lustre")
+        self.lacks("amazon-cloudwatch-agent-ctl")
+        return self
 
     def lacks(self, command: str) -> None:
         """Take a command away from the image."""

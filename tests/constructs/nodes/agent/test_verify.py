@@ -17,7 +17,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.versions import check_version
 from cluster_contract.faults import FaultAction
 from cluster_contract.health import NodeReport, ReportKind
 from cluster_contract.node_files import AFFINITY, DRAIN, SPOOL_IN_MEMORY
-from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, build_nvml, nccl_row
+from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, nccl_row
 
 FAILED, OTHER_HOST = 1, 3
 
@@ -25,11 +25,6 @@ FAILED, OTHER_HOST = 1, 3
 @pytest.fixture
 def node(tmp_path: Path) -> VerifiedNode:
     return VerifiedNode(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_nvml(tmp_path_factory.mktemp("nvml"))
 
 
 def test_a_sound_node_passes_and_says_so(node: VerifiedNode) -> None:
@@ -165,91 +160,6 @@ def test_a_node_fails_by_each_fault(node: VerifiedNode, breaks: Break, status: i
     done = node.verify()
     assert sentence in done.stdout.splitlines()[-1], done.stdout
     assert done.returncode == status
-
-
-@pytest.mark.parametrize(
-    ("state", "status", "sentence"),
-    [
-        ({}, 0, "ok gpu_test"),
-        ({"NVML_GPUS": "7"}, OTHER_HOST, "gpu_count: the driver lists 7 GPUs, and p5.48xlarge has 8; at least 8"),
-        ({"NVML_LOST": "3"}, OTHER_HOST, "and p5.48xlarge has 8: GPU 3 does not answer: GPU is lost"),
-        ({"NVML_DEAD": "1"}, FAILED, "gpu_driver: NVIDIA's driver does not answer: Driver Not Loaded"),
-        ({"NVML_REMAP_FAILED": "2"}, OTHER_HOST, "remap_failed: GPU 2 could not remap a row of its memory"),
-        ({"NVML_REMAP_PENDING": "2"}, OTHER_HOST, "remap_pending: GPU 2 has rows of memory to remap"),
-        ({"NVML_LINKS": "17"}, OTHER_HOST, "nvlink_down: GPU 0 has 17 active NVLinks of 18; at least 18"),
-        (
-            {"NVML_ECC": "5"},
-            0,
-            "-- ecc_uncorrectable: GPU 5 has 2 uncorrected ECC errors since its driver was loaded",
-        ),
-        ({"NVML_NO_LINKS": "1"}, 0, "ok nvlink_down: not checked: the driver does not say"),
-        ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
-        ({"NVML_MIG": "1", "NVML_LINKS": "0"}, 0, "ok nvlink_down: not checked: the GPUs are in MIG mode"),
-    ],
-)
-def test_nvidia_ml_py_says_what_the_gpus_have(
-    node: VerifiedNode, nvml: Path, state: dict[str, str], status: int, sentence: str
-) -> None:
-    node.command("nvidia-smi", "exit 1")
-    done = node.verify(nvml=nvml, **state)
-    assert sentence in done.stdout
-    assert done.returncode == status
-
-
-def test_nvidia_smi_says_so_too(node: VerifiedNode) -> None:
-    rows = [
-        "0, NVIDIA H100 80GB HBM3, 1653323, 00000000:53:00.0, 580.95.05, 3, Yes, Yes, Disabled",
-        "Unable to determine the device handle for GPU1: 0000:54:00.0: Unknown Error",
-        "2, NVIDIA H100 80GB HBM3, 1653325, 00000000:64:00.0, 580.95.05, "
-        "[GPU requires reset], [GPU requires reset], [N/A], Disabled",
-    ]
-    links = "GPU 0: NVIDIA H100\\n Link 0: 26.562 GB/s\\n Link 1: <inactive>"
-    printed = " ".join(f"'{row}'" for row in rows)
-    node.command("nvidia-smi", f"if [[ $1 == nvlink ]]; then echo -e '{links}'; else printf '%s\\n' {printed}; fi")
-    said = node.verify("--at", "job-end").stdout
-    assert said.splitlines() == [
-        "the driver lists 1 GPU, and p5.48xlarge has 8: Unable to determine the device handle for GPU1: "
-        "0000:54:00.0: Unknown Error; GPU 2 does not answer: GPU requires reset",
-        "GPU 0 could not remap a row of its memory",
-        "GPU 0 has rows of memory to remap at its next reset",
-        "GPU 0 has 1 active NVLinks of 18",
-    ]
-
-
-_JOB = 'mkdir -p "$ROOT/proc/77/fd"; echo python >"$ROOT/proc/77/comm"; ln -s /dev/nvidia-uvm "$ROOT/proc/77/fd/3"'
-
-
-@pytest.mark.parametrize(
-    ("clock", "test", "said"),
-    [
-        # It began after the GPUs were read.
-        (_JOB, "", "not checked: a job uses the node"),
-        ("", _JOB, "not checked: a job began to use the node meanwhile"),
-    ],
-)
-def test_no_gpu_is_blamed_for_a_test_beside_a_job(node: VerifiedNode, clock: str, test: str, said: str) -> None:
-    node.write("dev/nvidia0")
-    node.command("timedatectl", f"{clock}\necho yes")
-    node.command(ALL_REDUCE, f"{test}\necho 'unhandled cuda error, NVLink'; exit 3")
-    done = node.verify()
-    assert (done.returncode, f"ok gpu_test: {said}\n" in done.stdout) == (0, True)
-
-
-@pytest.mark.parametrize(
-    ("listed", "status", "said"),
-    [
-        ("printf '  MIG 1g.10gb     Device  %d: (UUID: MIG-%d)\\n' {1..16}", 0, "ok gpu_partitions: 8 of 1g.10gb"),
-        ("echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'", FAILED, "the GPUs have 0 partitions 1g.10gb, and the"),
-        ("exit 9", FAILED, "gpu_partitions: nvidia-smi ended with exit status 9"),
-    ],
-)
-def test_a_divided_gpu_has_its_partitions(
-    node: VerifiedNode, nvml: Path, listed: str, status: int, said: str
-) -> None:
-    node.write("opt/cdk-training-cluster/slurm/settings", "SLURM_BIN='/usr/bin'\nMIG_PROFILES='1g.10gb'\n")
-    node.command("nvidia-smi", listed)
-    done = node.verify(nvml=nvml, NVML_MIG="1")
-    assert (done.returncode, said in done.stdout) == (status, True)
 
 
 def test_what_an_image_or_a_full_file_system_is_to_blame_for_fails_no_node(node: VerifiedNode) -> None:

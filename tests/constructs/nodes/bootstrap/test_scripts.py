@@ -29,18 +29,11 @@ IMAGES = pytest.mark.parametrize(
 )
 
 
-def _bare(node: NodeSandbox) -> NodeSandbox:
-    """Let the image lack what the scripts can install."""
-    node.lacks("mount.lustre")
-    node.lacks("amazon-cloudwatch-agent-ctl")
-    return node
-
-
 @IMAGES
 def test_a_node_is_set_up_whatever_its_image_and_running_again_changes_nothing(
     make_node: MakeNode, os_release: str, vendor: AcceleratorVendor
 ) -> None:
-    node = _bare(make_node(os_release=os_release, vendor=vendor))
+    node = make_node(os_release=os_release, vendor=vendor).bare()
     result = node.bootstrap()
     assert (result.returncode, result.stderr) == (0, "")
     assert node.state == {"state": "ready", "step": "", "message": ""}
@@ -163,147 +156,6 @@ def test_a_client_that_is_not_on_efa_is_no_node_of_a_file_system_with_efa(
     assert message in node.state["message"]
 
 
-# Failures
-
-FAILURES = [
-    (AMAZON_LINUX, "systemctl", "daemon-reexec", "limits"),
-    (AMAZON_LINUX, "systemctl", "enable cdk-training-cluster-boot", "nvme"),
-    (AMAZON_LINUX, "lsblk", "", "nvme"),
-    (AMAZON_LINUX, "modprobe", "efa", "efa"),
-    (AMAZON_LINUX, "dnf", "lustre-client", "lustre"),
-    (AMAZON_LINUX, "uname", "", "lustre"),
-    (AMAZON_LINUX, "modprobe", "lustre", "lustre"),
-    (AMAZON_LINUX, "systemctl", "fsx.automount", "mount"),
-    (AMAZON_LINUX, "systemctl", "fsx.mount", "mount"),
-    (AMAZON_LINUX, "systemd-escape", "", "mount"),
-    (AMAZON_LINUX, "dnf", "amazon-cloudwatch-agent", "agent"),
-    (AMAZON_LINUX, "amazon-cloudwatch-agent-ctl", "", "agent"),
-    (AMAZON_LINUX, "systemctl", "restart cdk-training-cluster-neuron", "neuron"),
-    (AMAZON_LINUX, "aws", "s3 cp", "before: setup.sh"),
-    (AMAZON_LINUX, "curl", "169.254.169.254", "hook"),
-    (AMAZON_LINUX, "aws", "describe-auto-scaling-instances", "hook"),
-    (AMAZON_LINUX, "aws", "complete-lifecycle-action", "hook"),
-    (UBUNTU, "systemctl", "stop apt-daily", "updates"),
-    (UBUNTU, "systemctl", "start apt-daily", "updates"),
-    (UBUNTU, "dpkg-query", "", "kernel"),
-    (UBUNTU, "apt-mark", "", "kernel"),
-    (UBUNTU, "curl", "fsx-ubuntu", "lustre"),
-    (UBUNTU, "gpg", "", "lustre"),
-    (UBUNTU, "apt-get", "lustre", "lustre"),
-    (UBUNTU, "dpkg", "", "agent"),
-    (UBUNTU, "curl", "amazoncloudwatch-agent", "agent"),
-    (UBUNTU, "apt-get", "amazon-cloudwatch-agent", "agent"),
-]
-
-
-@pytest.mark.parametrize(
-    ("os_release", "command", "arguments", "step"),
-    FAILURES,
-    ids=[f"{command} {arguments}".strip() for _, command, arguments, _ in FAILURES],
-)
-def test_a_step_that_fails_is_named_where_an_operator_looks(
-    make_node: MakeNode, os_release: str, command: str, arguments: str, step: str
-) -> None:
-    node = _bare(make_node(os_release=os_release, vendor=AcceleratorVendor.NEURON))
-    node.change_settings(SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")], LAUNCH_HOOK="ready")
-    node.in_states("Warmed:Pending:Wait")
-    node.fail(command, arguments)
-    result = node.bootstrap()
-    assert result.returncode == 1
-    assert node.steps[-1] == step
-    assert (node.state["state"], node.state["step"]) == ("failed", step)
-    assert node.state["message"]
-    assert f"cdk-training-cluster: bootstrap failed at {step}: " in node.read("dev/console")
-    assert f"step {step} failed: " in result.stderr
-    assert f"step {step} failed: " in node.read("var/log/cdk-training-cluster.log")
-    assert _counted(node) == 1
-
-
-def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_node: MakeNode) -> None:
-    # findmnt, blkid and timedatectl answer questions, snap serves the user data, sleep is a pause; disks have a table
-    # of their own, and so have file systems with EFA and collectors.
-    elsewhere = {
-        "lnetctl",
-        "lustre_rmmod",
-        "findmnt",
-        "blkid",
-        "snap",
-        "docker",
-        "sleep",
-        "timedatectl",
-        "mount.lustre",
-        "mdadm",
-        "mkfs.xfs",
-        "mount",
-    }
-    stand_ins = {path.name for path in (make_node().sandbox / "bin").iterdir()}
-    assert {command for _, command, _, _ in FAILURES} == stand_ins - elsewhere
-
-
-@pytest.mark.parametrize(
-    ("settings", "break_node", "message"),
-    [
-        (
-            {},
-            lambda node: (node.root / "sys/class/infiniband/rdmap0s6").rmdir(),
-            "the EFA driver finds no device",
-        ),
-        (
-            {},
-            lambda node: node.fail("systemctl", "fsx.mount"),
-            "cannot be mounted at /fsx: look at the security",
-        ),
-        ({}, lambda node: node.fail("modprobe", "lustre"), "does not fit kernel 6.8.0-1040-aws"),
-        ({}, lambda node: node.write("etc/os-release", "ID=arch"), "this operating system is not known"),
-        ({}, lambda node: node.write("etc/dnf/dnf.conf", "gpgcheck=1\n"), "has no section [main]"),
-        (
-            {"vendor": AcceleratorVendor.NEURON},
-            lambda node: (node.root / "opt/aws/neuron/bin/neuron-monitor").unlink(),
-            "neuron-monitor is missing: the image needs the package aws-neuronx-tools",
-        ),
-    ],
-)
-def test_what_an_operator_can_put_right_is_said_in_a_sentence(
-    make_node: MakeNode,
-    settings: dict[str, AcceleratorVendor],
-    break_node: Callable[[NodeSandbox], None],
-    message: str,
-) -> None:
-    node = make_node(**settings)
-    break_node(node)
-    assert node.bootstrap().returncode == 1
-    assert message in node.state["message"]
-
-
-def test_a_passing_fault_is_tried_again(make_node: MakeNode) -> None:
-    node = _bare(make_node())
-    # The stand-in for sleep mends what was broken: by then a second try is due.
-    node.fail("dnf", "lustre-client")
-    (node.sandbox / "bin/sleep").write_text('#!/bin/bash\nrm -f "$SANDBOX/fail/dnf"\n')
-    assert node.step("lustre.sh").returncode == 0
-    assert [call for call in node.calls if "lustre-client" in call] == ["dnf install -y lustre-client"] * 2
-
-
-def test_a_failure_to_report_does_not_hide_the_failure(make_node: MakeNode) -> None:
-    node = make_node()
-    node.fail("modprobe", "efa")
-    node.fail("aws")
-    (node.root / "dev/console").unlink()
-    (node.root / "dev/console").mkdir()
-    assert node.bootstrap().returncode == 1
-    assert node.state["step"] == "efa"
-    assert _counted(node) == 1
-
-
-def test_a_node_that_failed_and_was_mended_becomes_ready(make_node: MakeNode) -> None:
-    node = make_node()
-    node.fail("modprobe", "lustre")
-    assert node.bootstrap().returncode == 1
-    (node.sandbox / "fail/modprobe").unlink()
-    assert node.bootstrap().returncode == 0
-    assert node.state["state"] == "ready"
-
-
 # Kernel, mount, agent
 
 
@@ -325,7 +177,7 @@ def test_dnf_keeps_its_hands_off_the_kernel(make_node: MakeNode, before: str, af
 
 
 def test_nothing_is_installed_while_the_image_s_own_updates_run(make_node: MakeNode) -> None:
-    node = _bare(make_node(os_release=UBUNTU))
+    node = make_node(os_release=UBUNTU).bare()
     (node.sandbox / "updates").write_text("activating\ndeactivating\n")
     assert node.bootstrap().returncode == 0
     of_updates = [call for call in node.calls if "apt-daily" in call]
@@ -372,7 +224,7 @@ def test_a_deeper_mount_point_has_its_own_units(make_node: MakeNode) -> None:
 
 
 def test_the_lustre_client_on_ubuntu_is_the_one_of_the_running_kernel(make_node: MakeNode) -> None:
-    node = _bare(make_node(os_release=UBUNTU))
+    node = make_node(os_release=UBUNTU).bare()
     assert node.step("lustre.sh").returncode == 0
     assert node.read("etc/apt/sources.list.d/fsxlustreclientrepo.list") == (
         "deb [signed-by=/usr/share/keyrings/fsx-ubuntu-public-key.gpg] "
@@ -400,7 +252,7 @@ def test_the_agent_is_started_with_this_cluster_s_configuration(
 
 
 def test_the_agent_s_package_on_ubuntu_comes_from_the_node_s_own_region(make_node: MakeNode) -> None:
-    node = _bare(make_node(os_release=UBUNTU, REGION="eu-west-3"))
+    node = make_node(os_release=UBUNTU, REGION="eu-west-3").bare()
     assert node.bootstrap().returncode == 0
     address = (
         "https://amazoncloudwatch-agent-eu-west-3.s3.eu-west-3.amazonaws.com/ubuntu/amd64/latest/"
@@ -422,7 +274,3 @@ def test_neuron_nodes_run_the_reader_as_a_service(make_node: MakeNode) -> None:
     ) in unit
     assert "Restart=always\n" in unit
     assert "systemctl enable cdk-training-cluster-neuron.service" in node.calls
-
-
-def _counted(node: NodeSandbox) -> int:
-    return sum(call.startswith("aws cloudwatch put-metric-data") for call in node.calls)
