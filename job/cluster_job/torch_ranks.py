@@ -2,10 +2,13 @@
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from cluster_job.hang_watch import group_patience
 
 _LONG_SECONDS = 1.0
 
@@ -14,7 +17,8 @@ class TorchRanks:
     """The ranks of the default process group; one rank where there is none.
 
     Two groups of their own on the CPU (gloo) carry what is agreed on: one for small answers, one for what
-    torch.distributed.checkpoint exchanges, perhaps from a thread at the same time.
+    torch.distributed.checkpoint exchanges, perhaps from a thread at the same time. Both wait as long for a rank that
+    says nothing as the longest of the job's own groups at this time.
 
     Args:
         clock: Returns seconds that never go back.
@@ -24,8 +28,10 @@ class TorchRanks:
         self.distributed = dist.is_available() and dist.is_initialized()
         self.rank = dist.get_rank() if self.distributed else 0
         self.world_size = dist.get_world_size() if self.distributed else 1
-        self._answers = dist.new_group(backend="gloo") if self.distributed else None
-        self.group = dist.new_group(backend="gloo") if self.distributed else None
+        patience = max(group_patience(device) or 0 for device in ("cpu", "cuda"))
+        timeout = timedelta(seconds=patience) if patience else None
+        self._answers = dist.new_group(backend="gloo", timeout=timeout) if self.distributed else None
+        self.group = dist.new_group(backend="gloo", timeout=timeout) if self.distributed else None
         self._pending: tuple[Any, torch.Tensor] | None = None
         self._clock = clock
         self._called = clock()

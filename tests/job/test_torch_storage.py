@@ -19,6 +19,7 @@ from cluster_job import Run
 from cluster_job.checkpoints import MARKER, CheckpointFolder
 from cluster_job.exits import Exit
 from cluster_job.hang_watch import group_patience
+from cluster_job.torch_ranks import TorchRanks
 
 pytestmark = pytest.mark.torch
 
@@ -265,5 +266,13 @@ def test_torchs_own_patience_is_that_of_its_longest_group_with_the_accelerator()
         dist.new_group(timeout=timedelta(hours=2))
         assert group_patience("cpu") == 7200
         assert group_patience("cuda") is None
+        TorchRanks()  # its groups wait neither shorter nor longer for a node that says nothing
+        assert set(timeouts()) == {100, 7200}
+        assert timeouts().count(7200) == 3
     finally:
         dist.destroy_process_group()
+
+
+def timeouts() -> list[float]:
+    groups = dist.distributed_c10d._world.pg_map
+    return [group._get_backend(torch.device("cpu")).options._timeout.total_seconds() for group in groups]
