@@ -33,7 +33,7 @@ time.sleep(10**6)
 UNDER_WAY = 1.0
 """The seconds in which a step that the lost node had done its part of may still be finished by the others."""
 
-PATIENCE = 3
+PATIENCE = 1
 """The seconds after which the others go on without a silent node."""
 
 LOCAL = ("--nproc-per-node=1", "--local-addr=127.0.0.1", "--monitor-interval=0.1")

@@ -81,7 +81,8 @@ def test_a_kept_file_system_is_used_and_linked_by_another_file(aws: LocalAws, tm
     # Links go with their stack; the file system stays.
     assert not fsx.describe_data_repository_associations(Filters=here)["Associations"]
 
-    existing = f"file_system_id: {system['FileSystemId']}, mount_name: {system['LustreConfiguration']['MountName']}"
+    mount_name = json.dumps(system["LustreConfiguration"]["MountName"])  # Unquoted, one of eight digits is a number.
+    existing = f"file_system_id: {system['FileSystemId']}, mount_name: {mount_name}"
     group = f", security_group_id: {made['FileSystemSecurityGroup']}"
     network = f"network: {{vpc_id: {system['VpcId']}, subnet_id: {system['SubnetIds'][0]}}}\n"
     links = linked % (made["Datasets"], f"bucket: {made['CheckpointsBucket']}")
@@ -112,7 +113,8 @@ def test_the_foundation_that_made_it_takes_it_back_without_new_rules(aws: LocalA
     made = account.deploy("file_system: {}\n", only)
     (system,) = (each for each in fsx.describe_file_systems()["FileSystems"] if each["FileSystemId"] not in before)
     account.deploy("", only)
-    existing = f"file_system_id: {system['FileSystemId']}, mount_name: {system['LustreConfiguration']['MountName']}"
+    mount_name = json.dumps(system["LustreConfiguration"]["MountName"])  # Unquoted, one of eight digits is a number.
+    existing = f"file_system_id: {system['FileSystemId']}, mount_name: {mount_name}"
 
     account.deploy(
         f"file_system: {{existing: {{{existing}, security_group_id: {made['FileSystemSecurityGroup']}}}}}\n", only
