@@ -82,9 +82,13 @@ class Job:
         return at
 
     def stop(self) -> None:
-        """Kill what runs."""
+        """Kill what runs, writers of checkpoints that outlived their rank too."""
         for node in self.nodes:
             self.signal(node, signal.SIGKILL)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if Path(process.cwd()) == self.folder:
+                    process.kill()
 
     def events(self) -> list[Event]:
         """Return what the training processes wrote."""
