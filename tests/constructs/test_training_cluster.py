@@ -12,20 +12,16 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Match
 
 from cdk_training_cluster import (
-    UNTIL_CANCELLED,
-    Capacity,
     ClusterNetwork,
     Dataset,
     IdlePolicy,
     IdleSignal,
     NodeGroup,
-    OnIdle,
     TrainingCluster,
     TrainingFileSystem,
-    WarmPool,
 )
 from cdk_training_cluster.nodes.runs import _WATCHES
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
@@ -147,95 +143,6 @@ def test_a_layer_of_one_s_own_serves_a_region_without_aws_s() -> None:
     _cluster(stack, availability_zone="cn-northwest-1a", powertools_layer=layer)
     layers = [function["Properties"]["Layers"] for function in resources(stack, "AWS::Lambda::Function").values()]
     assert layers == [[arn]] * 3
-
-
-_ID, _BLOCK = "cr-0a1b2c3d4e5f6789", "cr-0b1b2c3d4e5f6789"
-_LISTED = Capacity.prioritized(reservations=[f"{_ID}0"])
-_RELEASED = Capacity.reservation(end=UNTIL_CANCELLED, on_idle=OnIdle.RELEASE)
-
-# What is bought by name of the node group, and what the power function is told of it beside the count.
-_TOLD: dict[str, tuple[Capacity, list[str], dict[str, object]]] = {
-    "on-demand": (Capacity.on_demand(), ["p5.48xlarge"], {}),
-    "spot": (Capacity.spot(), ["p5.48xlarge"], {}),
-    "fleet": (Capacity.spot_fleet(), ["p5.48xlarge"], {"owner": "spot_fleet <AWS::EC2::SpotFleet>"}),
-    "reserved": (
-        Capacity.reservation(end=UNTIL_CANCELLED),
-        ["p5.48xlarge"],
-        {"reservation": "<AWS::EC2::CapacityReservation>"},
-    ),
-    "released": (_RELEASED, ["p5.48xlarge"], {"released": "<AWS::EC2::CapacityReservation>"}),
-    "existing": (Capacity.from_reservation(f"{_ID}1"), ["p5.48xlarge"], {"reservation": f"{_ID}1"}),
-    "block": (Capacity.capacity_block(f"{_BLOCK}1"), ["p5.48xlarge"], {"block": f"{_BLOCK}1"}),
-    "ultraserver": (
-        Capacity.capacity_block(f"{_BLOCK}3"),
-        ["p6e-gb200.36xlarge"],
-        {"block": f"{_BLOCK}3", "block_ends_early": 3600},
-    ),
-    "listed": (_LISTED, ["p5.48xlarge"], {"listed": [f"{_ID}0"]}),
-    "both": (
-        Capacity.prioritized(
-            reservations=[f"{_ID}2"],
-            capacity_blocks=[f"{_BLOCK}5", f"arn:aws:ec2:us-east-1:444455556666:capacity-reservation/{_BLOCK}6"],
-        ),
-        ["p5.48xlarge"],
-        {"blocks": [f"{_BLOCK}5", f"{_BLOCK}6"], "listed": [f"{_ID}2"]},
-    ),
-    "only-blocks": (
-        Capacity.prioritized(capacity_blocks=[f"{_BLOCK}7"], on_demand=False),
-        ["p5.48xlarge", "p6e-gb200.36xlarge"],
-        {"blocks": [f"{_BLOCK}7"], "on_demand": False, "block_ends_early": 3600},
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def bought() -> Stack:
-    """Return the stack of a cluster with a node group that is bought in each way, and one with a warm pool."""
-    stack = new_stack()
-    groups = [
-        NodeGroup(name, instance_types=types, count=4, capacity=capacity)
-        for name, (capacity, types, _) in _TOLD.items()
-    ]
-    _cluster(stack, node_groups=[*groups, replace(_WORKERS, warm_pool=WarmPool(size=2))])
-    return stack
-
-
-def test_the_power_function_is_told_how_nodes_are_bought(bought: Stack) -> None:
-    template = Template.from_stack(bought).to_json()["Resources"]
-    settings = only(bought, "AWS::Lambda::Function", _POWER)["Properties"]["Environment"]["Variables"][
-        "CLUSTER_POWER_SETTINGS"
-    ]
-    pieces = settings["Fn::Join"][1]
-    text = "".join(each if isinstance(each, str) else f"<{template[each['Ref']]['Type']}>" for each in pieces)
-    assert json.loads(text)["groups"] == {
-        **{name: {"count": 4, **told} for name, (_, _, told) in _TOLD.items()},
-        "workers": {"count": 8, "warm_pool": True},
-    }
-
-
-def test_fifty_groups_of_p5_stay_within_what_cloudformation_takes(bought: Stack, stack: Stack) -> None:
-    template, base = (Template.from_stack(each).to_json() for each in (bought, stack))
-    # Written without indentation, as the stacks of cluster files with many groups are. Beside its own resources a
-    # group is named in a few lines more.
-    shared = len(base["Resources"]), len(json.dumps(base))
-    for name in ("ondemand", "spot", "reserved", "released", "existing", "block", "listed"):
-        own = {key: each for key, each in template["Resources"].items() if key.startswith(f"ClusterNodeGroups{name}")}
-        assert own, name
-        assert shared[0] + 50 * len(own) <= 500, name
-        assert shared[1] + 50 * (len(json.dumps(own)) + 1000) <= 1_000_000, name
-
-
-def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
-    stack = new_stack()
-    corpus = s3.Bucket.from_bucket_name(stack, "Corpus", "corpus")
-    pod = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
-    _cluster(stack, node_groups=[pod], datasets=[Dataset(bucket=corpus, file_system_path="/data")])
-    template = Template.from_stack(stack).to_json()
-    only(stack, "AWS::EC2::VPC")
-    # Of them 24 are the power function's, 21 each the network's and the health function's, 20 the idle stop's.
-    assert len(template["Resources"]) <= 117
-    # As CDK writes it, indented by one space.
-    assert len(json.dumps(template, indent=1)) <= 143_000
 
 
 def test_a_node_group_is_found_by_its_name(whole: TrainingCluster) -> None:

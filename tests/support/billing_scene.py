@@ -20,6 +20,8 @@ PREFIX = "base-pod-cluster/eu-west-1/billing-1a2b3c4d/"
 TOPIC = f"arn:aws:sns:{BILLING}:{ACCOUNT}:base-pod-cluster-eu-west-1-billing-1a2b3c4d"
 ALERTS = f"arn:aws:sns:{HOME}:{ACCOUNT}:alerts"
 START = datetime(2026, 11, 2, 8, 2, tzinfo=UTC)
+MAIL = "ml@example.com"
+OTHERS: dict[str, Any] = {"AlarmName": "of-another-team", "Threshold": 5.0}
 
 
 class FakeBillingAlarms(FakeService):
@@ -244,7 +246,7 @@ class BillingScene:
                 "account": ACCOUNT,
                 "monthly_usd": 20_000.0,
                 "thresholds": (50.0, 80.0, 100.0),
-                "emails": ("ml@example.com",),
+                "emails": (MAIL,),
                 "alert_topic_arn": ALERTS,
                 **settings,
             }
@@ -304,3 +306,15 @@ class BillingScene:
 
 def _alarm(name: str) -> str:
     return f"arn:aws:cloudwatch:{BILLING}:{ACCOUNT}:alarm:{name}"
+
+
+def settled(**settings: Any) -> BillingScene:
+    """Return an account in which the first run is over and every address is confirmed."""
+    scene = BillingScene(**settings)
+    scene.cloudwatch.alarms[OTHERS["AlarmName"]] = dict(OTHERS)
+    scene.run()
+    for address in scene.settings.emails:
+        scene.topics.confirm(address)
+    scene.run()
+    scene.forget()
+    return scene

@@ -1,28 +1,26 @@
 """Histories of a node group in which nodes break, calls fail, reports get lost and operators act: drawn by a number.
 
-The decisions, the records and the executor are the functions' own, and so is the power function's decision; around
-them there are an Auto Scaling group, a state table and nodes in memory, as small as 100,000 histories need.
+The decisions, the records and the executor are the functions' own, and so is the power function's decision; the Auto
+Scaling group, the state table and the nodes are in memory, as small as 100,000 histories need.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from random import Random
 from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ConnectTimeoutError
 
 from cluster_common.failures import Failures
-from cluster_common.owners.groups import Activity, Node, OwnedGroup
+from cluster_common.owners.groups import Activity, OwnedGroup
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_common.power_records import Desired, GroupState, Order, Record, State
-from cluster_contract.faults import FaultAction, FaultKind
-from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
+from cluster_contract.faults import FaultAction
+from cluster_contract.health import ReportKind
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor
@@ -34,14 +32,13 @@ from cluster_power.groups import Group
 from cluster_power.settings import GroupSettings, Settings
 from cluster_power.shortages import settle
 from cluster_power.verdicts import Verdict
+from drawn_group import ASG, CLUSTER, NAME, START, DrawnGroup, fault_of
 from fake_service import refusal
-from health_memory import MemoryStore, Truth
+from health_memory import Truth
 
-START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 _LOGGER = Logger(service="histories", level=logging.CRITICAL)
 _POLICY = HealthPolicySettings(act=True, max_repairs=2, window=60 * _MINUTE, drain_timeout=5 * _MINUTE)
-_CLUSTER, _NAME, _ASG = "base-pod", "workers", "workers-asg"
 _ANSWERS = (*["yes"] * 12, "busy", "refused", "lost", "crash", "unrecorded", "crash")
 _PARTS = (*[""] * 20, "group", "wanted", "kept")
 
@@ -57,51 +54,28 @@ class LambdaTimeoutError(Exception):
 
 
 @dataclass
-class History:
-    """One history of a node group.
+class History(DrawnGroup):
+    """One history of a node group, and the functions that act on it.
 
     Attributes:
-        seed: The number that it is drawn by.
-        count: How many nodes the group should have.
-        calm: Whether nothing fails and no operator acts.
+        began: When the repairs began.
         quiet: In how many turns nothing has changed.
-        met: What has happened, and how often.
     """
 
-    seed: int
-    count: int = 4
-    calm: bool = False
-    minute: int = 0
-    nodes: dict[str, Truth] = field(default_factory=dict)
     began: list[datetime] = field(default_factory=list)
-    desired: int = 0
-    capacity: int = 100
-    launched: int = 0
-    operated: bool = False
     quiet: int = 0
-    met: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        """Begin with all nodes in service."""
-        self.draw = Random(self.seed)  # noqa: S311 (no secret)
-        self.desired = self.count
-        for _ in range(self.count):
-            self._launch().state = "InService"
-        self.store = MemoryStore(lambda: self.now)
+        """Begin with all nodes in service, after an operator's start."""
+        super().__post_init__()
         order = Order(state=State.RUNNING, by="ana", reason="start", since=START)
         own = Record(size=self.count, since=START)
-        self.power = GroupState(order=order, owners={_ASG: own})
-        self._settings = Settings(cluster=_CLUSTER, groups={_NAME: GroupSettings(count=self.count)})
-        self.inbox: list[tuple[int, NodeReport]] = []
+        self.power = GroupState(order=order, owners={ASG: own})
+        self._settings = Settings(cluster=CLUSTER, groups={NAME: GroupSettings(count=self.count)})
         self._answer = "yes"
         self.settled: GroupState | None = None
         self._idle: dict[str, tuple[object, int]] = {}
         self._failed = False
-
-    @property
-    def now(self) -> datetime:
-        """The time."""
-        return START + self.minute * _MINUTE
 
     def run(self, minutes: int) -> None:
         """Let minutes pass."""
@@ -110,7 +84,7 @@ class History:
             self.minute += min(self._pause(), end - self.minute)
             if not self.calm:
                 self._disturb()
-            self._work()
+            self.work()
             self._deliver()
             before, state = state, self._state()
             turns = (self.power_tick, self.health_tick)
@@ -155,7 +129,7 @@ class History:
         for name, node in self.nodes.items():
             node.kept, node.fit = False, True
             if node.back_at is None and not node.silent and node.state in ("InService", "Standby"):
-                self._verify(name, node)
+                self.verify(name, node)
         self.run(5 * 60)
         where = f"history {self.seed}: {self.desired} {self.nodes} {self.store.groups[-1]} {self.power}"
         if not self.operated:
@@ -165,90 +139,14 @@ class History:
         elif self.power.order is not None and self.power.order.state is State.STOPPED and not self.desired:
             assert not any(node.ours for node in self.nodes.values()), where
 
-    # What happens by itself
-
-    def _launch(self) -> Truth:
-        self.launched += 1
-        serial = f"s-{self.launched}"
-        if self.launched > self.count and self.draw.random() < 0.1:
-            serial = f"s-{self.draw.randint(1, self.launched - 1)}"  # The same host comes back.
-            self.met["host comes back"] += 1
-        self.nodes[f"i-{self.launched}"] = truth = Truth(serial=serial)
-        return truth
-
-    def _work(self) -> None:
-        """Do what Auto Scaling and the nodes do in a minute."""
-        for name, node in list(self.nodes.items()):
-            if node.state == "Terminating":
-                del self.nodes[name]
-                continue
-            if node.state == "Pending":
-                node.state = "InService"
-                self._verify(name, node)
-            if node.back_at is not None and self.minute >= node.back_at:
-                self._come_up(name, node)
-            if node.ends_at is not None and self.minute >= node.ends_at and not node.silent:
-                node.ends_at = None
-                self._say(name, ReportKind.DRAINED)
-        members = [one for one, node in self.nodes.items() if node.state in ("InService", "Pending")]
-        for _ in range(min(self.desired, self.capacity) - len(members)):
-            self._launch()
-        for one in members[self.desired :]:
-            assert self.operated, f"history {self.seed}, minute {self.minute}: {one} is terminated in another's place"
-            self.nodes[one].state = "Terminating"
-
-    def _come_up(self, name: str, node: Truth) -> None:
-        node.back_at, node.boot = None, node.boot + 1
-        self.store.change_node(name, _NAME, lambda known: replace(known, down_since=None))
-        if node.mends:
-            node.broken = None
-        self._verify(name, node)
-
-    def _verify(self, name: str, node: Truth) -> None:
-        fine = node.broken is None
-        checks = (ReportedCheck("gpus", passed=fine, found="8"), ReportedCheck("fsx", passed=node.fit, found="?"))
-        self._say(
-            name,
-            ReportKind.VERIFIED,
-            checks=checks,
-            faults=(_fault(node.broken, node.serial),) if node.broken else (),
-        )
-
-    def _say(self, name: str, kind: ReportKind, **details: Any) -> None:
-        """Let a node report: the report may come late, twice, or, unless all is calm, never."""
-        node = self.nodes[name]
-        report = NodeReport(
-            cluster=_CLUSTER,
-            node_group=_NAME,
-            instance_id=name,
-            boot_id=f"boot-{node.boot}",
-            kind=kind,
-            at=self.now,
-            serials=(node.serial,),
-            **details,
-        )
-        fate = 1.0 if self.calm else self.draw.random()
-        delays = () if fate < 0.03 else (0, 7) if fate < 0.1 else (self.draw.randint(1, 9),) if fate < 0.2 else (0,)
-        self.met["report lost" if not delays else "report comes twice" if len(delays) > 1 else "report"] += 1
-        self.inbox += [(self.minute + delay, report) for delay in delays]
-
     def _deliver(self) -> None:
         due = [report for at, report in self.inbox if at <= self.minute]
         self.inbox = [one for one in self.inbox if one[0] > self.minute]
         for report in due:
             if report.instance_id in self.nodes:
-                self.store.change_node(report.instance_id, _NAME, partial(NodeRecord.with_report, report=report))
+                self.store.change_node(report.instance_id, NAME, partial(NodeRecord.with_report, report=report))
                 if self.draw.random() < 0.7:
                     self.health_tick()
-
-    def break_node(self, name: str) -> None:
-        """Let a node break, and report it."""
-        node = self.nodes[name]
-        node.broken = self.draw.choice([FaultAction.REBOOT, FaultAction.REBOOT, FaultAction.REPLACE])
-        node.mends = node.broken is FaultAction.REBOOT and self.draw.random() < 0.7
-        node.was_broken = True
-        node.ends_at = self.minute + self.draw.choice([0, 1, 2, 4, 30])
-        self._say(name, ReportKind.FAULT, faults=(_fault(node.broken, node.serial),))
 
     # What disturbs
 
@@ -269,45 +167,25 @@ class History:
     def _events(self, name: str, node: Truth) -> Iterator[tuple[float, str, Callable[[], object]]]:
         if node.state == "InService" and node.broken is None:
             yield 0.08, "node breaks", lambda: self.break_node(name)
-            yield 0.02, "node is silent", lambda: self._silence(name)
+            yield 0.02, "node is silent", lambda: self.silence(name)
             harmless = self.draw.choice([FaultAction.OBSERVE, FaultAction.APPLICATION])
             yield (
                 0.02,
                 "harmless fault",
-                lambda: self._say(name, ReportKind.FAULT, faults=(_fault(harmless, node.serial),)),
+                lambda: self.say(name, ReportKind.FAULT, faults=(fault_of(harmless, node.serial),)),
             )
-            yield 0.01, "verification without checks", lambda: self._say(name, ReportKind.VERIFIED)
-        yield 0.02, "node recovers", lambda: self._recover(name)
-        given = self.power.owners[_ASG].desired
+            yield 0.01, "verification without checks", lambda: self.say(name, ReportKind.VERIFIED)
+        yield 0.02, "node recovers", lambda: self.recover(name)
+        given = self.power.owners[ASG].desired
         if node.state != "Standby" or (given is not None and name in given.standby):
             # The place of a node that goes before the power function has seen it in Standby is an operator's to give.
             yield 0.08 if given else 0.01, "node vanishes", lambda: setattr(node, "state", "Terminating")
         yield 0.03, "operator keeps a node", lambda: setattr(node, "kept", not node.kept)
         capacity = self.draw.choice([self.count - 1, self.count, 100])
         yield 0.02, "capacity changes", lambda: setattr(self, "capacity", capacity)
-        yield 0.01, "operator resizes", lambda: self._operate(name)
+        yield 0.01, "operator resizes", lambda: self.operate(name)
         yield 0.02, "operator orders", lambda: self._order(self.draw.choice([State.STOPPED, State.RUNNING]))
         yield 0.03, "mount fails or answers", lambda: setattr(node, "fit", not node.fit)
-
-    def _silence(self, name: str) -> None:
-        self.nodes[name].silent = self.nodes[name].was_broken = True
-        self.store.change_node(name, _NAME, lambda node: replace(node, down_since=node.down_since or self.now))
-
-    def _recover(self, name: str) -> None:
-        node = self.nodes[name]
-        if node.broken is FaultAction.REBOOT and not node.silent and node.back_at is None:
-            node.broken = None
-            self._say(name, ReportKind.RECOVERED)
-
-    def _operate(self, name: str) -> None:
-        """Let an operator move a node, or set the desired capacity."""
-        node, self.operated = self.nodes[name], True
-        if node.state == "InService" and self.desired:
-            node.state, self.desired = "Standby", self.desired - 1
-        elif node.state == "Standby":
-            node.state, node.ours, self.desired = "InService", False, self.desired + 1
-        else:
-            self.desired = self.draw.randint(0, self.count)
 
     def _order(self, state: State) -> None:
         self.operated |= state is State.STOPPED
@@ -315,22 +193,6 @@ class History:
         self.power = self.power.with_order(order)
 
     # The functions
-
-    def describe(self) -> OwnedGroup:
-        """Return the group as Auto Scaling describes it."""
-        states = [node.state for node in self.nodes.values()]
-        nodes = {one: Node(state=node.state) for one, node in self.nodes.items()}
-        return OwnedGroup(
-            name=_ASG,
-            node_group=_NAME,
-            desired=self.desired,
-            minimum=0,
-            maximum=self.count,
-            in_service=states.count("InService"),
-            out_of_service=tuple(one for one in states if one != "InService"),
-            ends_newest=True,
-            nodes=nodes,
-        )
 
     def power_tick(self) -> None:
         """Let the power function tick, as its executor does it."""
@@ -345,7 +207,7 @@ class History:
         if self.capacity < self.desired:
             launch = Activity(launch=True, started=self.now, failed=True, finished=True, message="no capacity")
             group = replace(group, activities=(launch,))
-        orders = {_NAME: cast("Order", self.power.order)}
+        orders = {NAME: cast("Order", self.power.order)}
         context = PowerContext(settings=self._settings, now=self.now, orders=orders)
         [decision] = power_decisions.decide([group], context)
         changes: dict[str, object] = {"desired": group.record.desired}
@@ -361,7 +223,7 @@ class History:
             standby = tuple(sorted(group.standby_ids))
             changes = {"desired": Desired(sizes=(self.desired,), at=self.now, goal=goal, standby=standby)}
         if any(getattr(read.record, name) != value for name, value in changes.items()):
-            self.power = self.power.with_changes(_ASG, changes)
+            self.power = self.power.with_changes(ASG, changes)
         elif self._is_whole():
             self.settled = self.power
 
@@ -372,7 +234,7 @@ class History:
 
     def view(self) -> GroupView:
         """Return what the health function can read; a part of it may not be readable."""
-        own = self.power.owners[_ASG]
+        own = self.power.owners[ASG]
         stopped = self.power.order is not None and self.power.order.state is State.STOPPED
         standby = frozenset(own.desired.standby if own.desired else ())
         aside = sum(node.state == "Standby" for node in self.nodes.values())
@@ -384,7 +246,7 @@ class History:
             self._failed = True
         kept = {one: "has the tag keep" if node.kept else "" for one, node in self.nodes.items()}
         return GroupView(
-            name=_NAME,
+            name=NAME,
             traits=AUTO_SCALING_GROUP,
             group=None if unreadable == "group" else self.describe(),
             record=self.store.groups[-1],
@@ -411,7 +273,7 @@ class History:
         self._execute(view, findings)
 
     def _execute(self, view: GroupView, findings: list[Finding]) -> None:
-        settings = HealthFunctionSettings(cluster=_CLUSTER, policy=_POLICY)
+        settings = HealthFunctionSettings(cluster=CLUSTER, policy=_POLICY)
         executor = HealthExecutor(
             settings,
             cast("Any", self),
@@ -440,15 +302,15 @@ class History:
 
     def cordon(self, _group: OwnedGroup, name: str) -> None:
         """Put a node into Standby."""
-        self._ask(Outcome.CORDON, name, self._enter)
+        self._ask(Outcome.CORDON, name, self.enter)
 
     def uncordon(self, _group: OwnedGroup, name: str) -> None:
         """Put a node back into service."""
-        self._ask(Outcome.RETURN, name, self._exit)
+        self._ask(Outcome.RETURN, name, self.exit)
 
     def reboot(self, _group: OwnedGroup, name: str) -> None:
         """Reboot a node."""
-        self._ask(Outcome.REBOOT, name, self._reboot)
+        self._ask(Outcome.REBOOT, name, self.boot_again)
 
     def replace(self, _group: OwnedGroup, name: str) -> None:
         """Terminate a node."""
@@ -468,26 +330,6 @@ class History:
         self.met[f"done: {outcome}"] += 1
         if answer == "lost":
             raise ConnectTimeoutError(endpoint_url="https://autoscaling")
-
-    def _enter(self, name: str) -> None:
-        node = self.nodes[name]
-        if node.state != "InService":
-            raise refusal("EnterStandby", "ValidationError", f"The instance {name} is not in InService.")
-        node.state, node.ours, self.desired = "Standby", True, self.desired - 1
-
-    def _exit(self, name: str) -> None:
-        node = self.nodes[name]
-        if node.state != "Standby":
-            raise refusal("ExitStandby", "ValidationError", f"The instance {name} is not in Standby.")
-        node.state, node.ours, self.desired = "InService", False, self.desired + 1
-
-    def _reboot(self, name: str) -> None:
-        node = self.nodes[name]
-        node.back_at, node.ends_at, node.silent = self.minute + self.draw.choice([3, 5, 8]), None, False
-        if not self.calm and self.draw.random() < 0.1:
-            node.back_at = None
-            self._silence(name)
-            self.met["node never boots"] += 1
 
     # What must hold
 
@@ -524,7 +366,3 @@ class History:
 
     def _is_held(self, name: str) -> bool:
         return self.store.groups[-1].held(name) is not None
-
-
-def _fault(action: FaultAction, serial: str) -> ReportedFault:
-    return ReportedFault("95", FaultKind.XID, action, "0000:53:00", 1, "It is broken", serial)

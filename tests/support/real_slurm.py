@@ -1,14 +1,6 @@
-"""Debian's Slurm with virtual nodes, under the configuration that a cluster's construct emits.
+"""Debian's Slurm with virtual nodes, under the configuration that a cluster's construct emits."""
 
-`make test-slurm` unpacks it below `build/slurm`; tests skip where that was not possible. Its processes have a
-network, process ids and mounts of their own, and each node its own devices.
-"""
-
-import json
-import os
 import shutil
-import stat
-import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -16,45 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
-from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.nodes.rules.context import ClusterContext
-from cdk_training_cluster.orchestrators.slurm.configuration import NodeGroupConfiguration, SlurmConfiguration
-from cdk_training_cluster.orchestrators.slurm.node_scripts import (
-    NodeFacts,
-    install_script,
-    pcs_commands,
-)
+from cdk_training_cluster.orchestrators.slurm.configuration import SlurmConfiguration
 from cluster_contract.node_files import DRAIN
 from slurm_files import slurm_files
-from verified_node import START
-
-BUILT = Path(__file__).parents[2] / "build/slurm"
-_MACHINE = Path(__file__).parent / "slurm/machine.sh"
-# For whatever waits: a busy machine is slow, and none of the tests depends on how slow.
-_PATIENCE_SECONDS = 120
-# The commands that nodes have of others: what each answers is in the node's own folders.
-_COMMANDS = {
-    "nvidia-smi": """
-if [[ $* != *query-gpu* ]]; then exit; fi
-for each in /dev/nvidia[0-9]*; do
-  echo "${each#/dev/nvidia}, NVIDIA, 1, 00000000:00:00.0, 1, 0, No, No, Disabled"
-done""",
-    "cluster-node": f"exec /usr/bin/python3 -I -c '{START}' /srv/scripts /srv/scripts \"$@\"",
-    "stat": 'if [[ $* == *--file-system* ]]; then cat /run/file-system; else exec /usr/bin/stat "$@"; fi',
-}
-
-_INSIDE = ("nsenter", "--net", "--uts", "--pid", "--mount", "--root", "--wdns=/srv")
-_ENVIRONMENT = ("/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin", "LC_ALL=C")
+from slurm_machines import PATIENCE_SECONDS, SlurmMachines, namespaces
 
 T = TypeVar("T")
 
 
-class RealSlurm:
+class RealSlurm(SlurmMachines):
     """A controller and the nodes of a configuration's node groups: `<group>-1`, `<group>-2`, …"""
 
     def __init__(self, first_process: int, configuration: SlurmConfiguration, nodes: ClusterContext) -> None:
@@ -65,19 +28,14 @@ class RealSlurm:
             configuration: What the construct emits.
             nodes: The node groups.
         """
+        super().__init__(first_process)
         self.times: dict[str, float] = {}
         self.configuration = configuration
-        self._process = first_process
-        self.root = Path(f"/proc/{first_process}/root")
         self._counts = {each.group.name: each.group.count for each in nodes.nodes}
         self._write_configuration()
-        (self.root / "srv/scripts").mkdir()
-        write_scripts(self.root / "srv/scripts", AcceleratorVendor.NVIDIA)
-        for name, does in _COMMANDS.items():
-            self.put_command(name, does)
         for each, group in zip(nodes.nodes, configuration.node_groups, strict=True):
             for node in self.nodes_of(group.name):
-                self._make_node(node, group, each.infos[0])
+                self.make_node(node, group, each.infos[0], configuration.version)
 
     def nodes_of(self, group: str) -> list[str]:
         """Return the names of a group's nodes.
@@ -87,32 +45,12 @@ class RealSlurm:
         """
         return [f"{group}-{number}" for number in range(1, self._counts[group] + 1)]
 
-    def run(self, *command: str, check: bool = True) -> str:
-        """Run a command beside the controller; return what it printed.
-
-        Args:
-            *command: The command.
-            check: Whether it must succeed.
-        """
-        found = subprocess.run(
-            [*_INSIDE, f"--target={self._process}", *_ENVIRONMENT, *command],
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_SECONDS,
-            check=False,
-        )
-        if check and found.returncode:
-            raise AssertionError(f"{' '.join(command)}: {found.stderr}{found.stdout}")
-        return found.stdout + ("" if check else found.stderr)
-
     def start(self) -> None:
         """Start the controller and the nodes that always run, and wait for them."""
         self.run("slurmctld")
-        for group in self.configuration.node_groups:
-            if group.fixed:
-                for node in self.nodes_of(group.name):
-                    self.boot(node)
         fixed = [node for each in self.configuration.node_groups if each.fixed for node in self.nodes_of(each.name)]
+        for node in fixed:
+            self.boot(node)
         for node in fixed:
             self.wait_for_state(node, "IDLE")
 
@@ -135,22 +73,6 @@ class RealSlurm:
         log = folder / "slurmctld.log"
         return said + (log.read_text() if log.exists() else "")
 
-    def boot(self, node: str) -> None:
-        """Boot a node.
-
-        Args:
-            node: Its name.
-        """
-        self.run("/srv/machine.sh", "up", node)
-
-    def kill(self, node: str) -> None:
-        """Take a node's power.
-
-        Args:
-            node: Its name.
-        """
-        self.run("/srv/machine.sh", "down", node)
-
     def stop_group(self, group: str) -> None:
         """Stop a node group that always runs: its nodes end, and Slurm has none of them.
 
@@ -172,26 +94,6 @@ class RealSlurm:
         self.run("scontrol", "reconfigure")
         for node in self.nodes_of(group):
             self.boot(node)
-
-    def folder(self, node: str) -> Path:
-        """Return where a node's `dev`, `run`, `sys` and `opt` lie.
-
-        Args:
-            node: Its name.
-        """
-        return self.root / "srv/nodes" / node
-
-    def put_command(self, name: str, does: str) -> None:
-        """Put a command into /usr/local/bin of all nodes.
-
-        Args:
-            name: Its name.
-            does: What it does, in Bash.
-        """
-        path = self.root / "srv/bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/bash\n{does}\n")
-        path.chmod(0o755)
 
     def ask_to_drain(self, node: str, reason: str) -> None:
         """Write a file that drains a node.
@@ -266,7 +168,7 @@ class RealSlurm:
         Raises:
             AssertionError: It is not so after minutes.
         """
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             value = found()
             if value is not None and value is not False:
@@ -275,7 +177,7 @@ class RealSlurm:
         logs = [
             "\n".join([path.name, *path.read_text().splitlines()[-20:]]) for path in (self.root / "srv").glob("*.log")
         ]
-        raise AssertionError("\n".join([f"not so in {_PATIENCE_SECONDS} s: {what}", self.run("sinfo", "-Nl"), *logs]))
+        raise AssertionError("\n".join([f"not so in {PATIENCE_SECONDS} s: {what}", self.run("sinfo", "-Nl"), *logs]))
 
     def wait_for_state(self, node: str, *states: str) -> dict[str, str]:
         """Wait until a node's state has all of some words; return what is shown of it.
@@ -345,25 +247,6 @@ class RealSlurm:
         yield
         self.times[what] = time.monotonic() - start
 
-    def _make_node(self, node: str, group: NodeGroupConfiguration, info: InstanceTypeInfo) -> None:
-        folder = self.folder(node)
-        for part in ("dev", "opt/aws/pcs/scheduler", "opt/cdk-training-cluster", "run", "sys/class/infiniband/efa0"):
-            (folder / part).mkdir(parents=True)
-        for name in ("null", "zero", "full", "random", "urandom", "tty"):
-            _copy_device(self.root / "dev" / name, folder / "dev" / name)
-        for number in range(sum(int(text) for name, text in group.gres.resources.items() if name == "gpu")):
-            # What a GPU answers is of no interest here: Slurm asks for a device node.
-            os.mknod(folder / f"dev/nvidia{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
-        commands = folder / pcs_commands(self.configuration.version)[1:]
-        commands.parent.mkdir(parents=True, exist_ok=True)
-        commands.symlink_to("/usr/bin")
-        (folder / "run/file-system").write_text("lustre\n")
-        facts = NodeFacts(slurm_bin=pcs_commands(self.configuration.version))
-        (folder / "install.sh").write_text(install_script(facts))
-        expected = {info.name: {"gpus": info.nvidia_gpu_count, "efa_devices": 1}}
-        settings = shell_assignments({"MOUNT_POINT": "/fsx", "EXPECTED": json.dumps(expected)})
-        (folder / "opt/cdk-training-cluster/settings").write_text(settings)
-
     def _write_configuration(self, stopped: Collection[str] = ()) -> None:
         for name, text in slurm_files(self.configuration, self._counts, stopped=stopped).items():
             (self.root / "etc/slurm" / name).write_text(text)
@@ -371,11 +254,6 @@ class RealSlurm:
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-def _copy_device(source: Path, target: Path) -> None:
-    found = source.stat()
-    os.mknod(target, found.st_mode, found.st_rdev)
 
 
 @contextmanager
@@ -387,29 +265,5 @@ def real_slurm(directory: Path, configuration: SlurmConfiguration, nodes: Cluste
         configuration: What the construct emits.
         nodes: The node groups.
     """
-    root = BUILT / "root"
-    if not root.is_dir():
-        missing = BUILT / "missing"
-        reason = missing.read_text().strip() if missing.exists() else "`make test-slurm` unpacks Debian's Slurm"
-        pytest.skip(reason)  # without apt, root or namespaces
-    spaces = ["--net", "--uts", "--pid", "--mount", "--fork", "--kill-child"]
-    boot = ["bash", str(_MACHINE), "boot", str(root), str(directory)]
-    with (
-        (directory.parent / "log").open("w") as log,
-        subprocess.Popen(["unshare", *spaces, *boot], stdout=log, stderr=log) as process,
-    ):
-        try:
-            yield RealSlurm(_first_process(process), configuration, nodes)
-        finally:
-            process.kill()
-
-
-def _first_process(process: "subprocess.Popen[bytes]") -> int:
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        for child in children.read_text().split():
-            if Path(f"/proc/{child}/root/srv/booted").exists():
-                return int(child)
-        time.sleep(0.02)
-    raise AssertionError("the namespaces do not come up")
+    with namespaces(directory) as first_process:
+        yield RealSlurm(first_process, configuration, nodes)
