@@ -14,6 +14,7 @@ from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
     PLACE_WITHIN,
+    TERMINATED,
     Context,
     Finding,
     GroupView,
@@ -116,10 +117,12 @@ def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Conte
     wanted, one = view.wanted, held.instance_id
     if wanted is not None and wanted.stopped:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group is stopped"
-    elif wanted is None or view.kept.get(one) != "":
+    elif wanted is None or (view.kept.get(one) != "" and one not in view.terminated):
         return None
     elif view.surplus > 0:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group has enough nodes"
+    elif one in view.terminated:
+        outcome, step, text = Outcome.RETURN, Step.RETURN, TERMINATED
     elif need is not None or view.nodes[one].failed_verification is not None or view.nodes[one].down_since:
         return None
     else:

@@ -229,7 +229,9 @@ class Health:
         findings: list[Finding] = []
         done: list[Finding] = []
         for view in views:
-            whole = replace(view, wanted=wanted.get(view.name), kept=read.kept, stopped=read.stopped)
+            whole = replace(
+                view, wanted=wanted.get(view.name), kept=read.kept, stopped=read.stopped, terminated=read.terminated
+            )
             decided = decide(whole, context)
             findings += decided
             done += self._executor.apply(whole, decided) if acts else []

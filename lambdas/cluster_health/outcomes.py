@@ -155,6 +155,7 @@ class GroupView:
         kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty. Nodes of which it is not
             known are missing.
         stopped: Its nodes that are stopped in EC2, as far as that is known.
+        terminated: Those that are terminated in EC2, likewise.
     """
 
     name: str
@@ -165,6 +166,7 @@ class GroupView:
     wanted: Wanted | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
+    terminated: frozenset[str] = frozenset()
 
     @property
     def surplus(self) -> int:
@@ -227,6 +229,13 @@ class Context:
     def is_recent(self, moment: datetime, time: timedelta) -> bool:
         """Say whether less than some time has passed since a moment."""
         return self.now - moment < time
+
+
+# "If you attempt to put a terminated instance that was on standby back in service, Amazon EC2 Auto Scaling performs a
+# health check on the instance, determines that it is terminating and unhealthy, and launches a replacement instance."
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html
+TERMINATED = "was terminated in EC2, and leaves Standby, where Auto Scaling would list it for ever, to be replaced"
+"""Why a node in Standby goes that EC2 has terminated."""
 
 
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html

@@ -14,6 +14,7 @@ from cluster_health.outcomes import (
     GOING,
     IN_SERVICE,
     PLACE_WITHIN,
+    TERMINATED,
     Context,
     Finding,
     GroupView,
@@ -38,6 +39,7 @@ class Progress:
         self._context = context
         self._node = view.nodes.get(repair.instance_id, NodeRecord(node_group=view.name))
         self._owned = view.group.nodes.get(repair.instance_id) if view.group is not None else None
+        self._is_terminated = repair.instance_id in view.terminated
         self._need = find_need(repair.instance_id, self._node, view, context)
 
     def decide(self) -> Finding:
@@ -60,6 +62,8 @@ class Progress:
             return self._finding(Outcome.UNKNOWN, f"waits: the power function's record of {name} could not be read")
         if wanted.stopped:
             return self._release(owned)
+        if owned.in_standby and self._is_terminated:
+            return self._ask(Step.RETURN, TERMINATED)
         if self._repair.step is Step.CORDON and not self._context.policy.act:
             return self._stop_repairing()
         steps: dict[Step, Callable[[], Finding]] = {
@@ -80,7 +84,7 @@ class Progress:
         return self._end(End.LEFT, text)
 
     def _after_leaving(self) -> Finding:
-        if self._repair.step is Step.REPLACE:
+        if self._repair.step is Step.REPLACE or (self._repair.step is Step.RETURN and self._is_terminated):
             return self._end(End.REPLACED, "is terminated, and its group keeps its size")
         return self._end(End.LEFT, "went before its repair was done")
 
@@ -165,6 +169,8 @@ class Progress:
 
     def _after_return(self, owned: Node) -> Finding:
         if owned.state == IN_SERVICE:
+            if self._is_terminated:
+                return self._end(End.REPLACED, "was terminated in EC2, and its group keeps its size")
             if self._need is not None:
                 return self._end(End.LEFT, "is back in service, and is not repaired")
             return self._end(End.RETURNED, "is back in service")

@@ -34,6 +34,7 @@ _OVER = ("[Completed]", "[Canceled]")
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 _STOPPED = ("stopping", "stopped")
+_TERMINATED = ("shutting-down", "terminated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,12 @@ class Instances:
     Attributes:
         kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty.
         stopped: The nodes that are stopped, or being stopped.
+        terminated: Those that are terminated, or being terminated.
     """
 
     kept: Mapping[str, str]
     stopped: frozenset[str]
+    terminated: frozenset[str]
 
 
 class HealthReader:
@@ -150,12 +153,12 @@ class HealthReader:
         return {name: one for name, one in wanted.items() if one is not None}
 
     def read_instances(self, ids: Iterable[str]) -> Instances:
-        """Read which nodes an operator keeps, and which are stopped in EC2. Of unknown ones nothing is said.
+        """Read which nodes an operator keeps, and which EC2 has stopped or terminated, as far as it says that.
 
         Args:
             ids: The nodes.
         """
-        asked, kept, stopped = sorted(ids), dict[str, str](), set[str]()
+        asked, kept, states = sorted(ids), dict[str, str](), dict[str, str]()
         try:
             for start in range(0, len(asked), _MAX_VALUES):
                 condition: FilterTypeDef = {"Name": "instance-id", "Values": asked[start : start + _MAX_VALUES]}
@@ -163,11 +166,13 @@ class HealthReader:
                 for one in (i for page in pages for r in page["Reservations"] for i in r.get("Instances", [])):
                     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in one.get("Tags", [])}
                     kept[one.get("InstanceId", "")] = KeepTags.from_tags(tags).kept(self._now) or ""
-                    if one.get("State", {}).get("Name") in _STOPPED:
-                        stopped.add(one.get("InstanceId", ""))
+                    states[one.get("InstanceId", "")] = one.get("State", {}).get("Name", "")
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, f"tags of broken nodes could not be read: {_LATER}", error)
-        return Instances(kept=kept, stopped=frozenset(stopped))
+        stopped, terminated = (
+            frozenset(one for one, state in states.items() if state in some) for some in (_STOPPED, _TERMINATED)
+        )
+        return Instances(kept=kept, stopped=stopped, terminated=terminated)
 
 
 def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:

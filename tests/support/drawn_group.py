@@ -70,6 +70,8 @@ class DrawnGroup:
             if node.state == "Terminating":
                 del self.nodes[name]
                 continue
+            if node.dead and node.state == "InService":
+                node.state = "Terminating"
             if node.state == "Pending":
                 node.state = "InService"
                 self.verify(name, node)
@@ -135,6 +137,12 @@ class DrawnGroup:
         """Let a node report nothing any more; EC2 calls it impaired."""
         self.nodes[name].silent = self.nodes[name].was_broken = True
         self.store.change_node(name, NAME, lambda node: replace(node, down_since=node.down_since or self.now))
+
+    @staticmethod
+    def kill(node: Truth) -> None:
+        """Let EC2 terminate a node."""
+        node.dead = node.silent = node.was_broken = True
+        node.back_at = node.ends_at = None
 
     def recover(self, name: str) -> None:
         """Let a node report that its fault is over."""

@@ -39,6 +39,7 @@ class FakeGroup:
         warm: The nodes in its warm pool, and the version that each was launched from.
         standby: The ids of its nodes in Standby.
         unhealthy: The ids of its nodes that Auto Scaling calls unhealthy.
+        dead: The ids of those that EC2 has terminated: they are replaced once they are in service.
     """
 
     name: str
@@ -65,6 +66,7 @@ class FakeGroup:
     warm: dict[str, int] = field(default_factory=dict)
     standby: list[str] = field(default_factory=list)
     unhealthy: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=set)
     _versions: dict[str, int | None] = field(default_factory=dict)
     _ids: dict[str, list[str]] = field(default_factory=dict)
     _launched: int = 0
@@ -136,6 +138,8 @@ class FakeGroup:
 
     def settle(self, now: datetime) -> None:
         """Do what Auto Scaling does in a minute: terminate, launch, and fail to launch."""
+        for one in self.dead & set(self._ids.get("InService", [])):
+            self.terminate(one, lowers=False)
         while self._asked:
             self._record(now, f"Terminating EC2 instance: {self._asked.pop()}", "InProgress", "")
         if not self.hooked:

@@ -178,8 +178,11 @@ class History(DrawnGroup):
         yield 0.02, "node recovers", lambda: self.recover(name)
         given = self.power.owners[ASG].desired
         if node.state != "Standby" or (given is not None and name in given.standby):
-            # The place of a node that goes before the power function has seen it in Standby is an operator's to give.
+            # The place of a node that an operator takes from Auto Scaling before the power function has seen it in
+            # Standby is the operator's to give.
             yield 0.08 if given else 0.01, "node vanishes", lambda: setattr(node, "state", "Terminating")
+        if node.state == "Standby":
+            yield 0.08, "EC2 terminates a node in Standby", lambda: self.kill(node)
         yield 0.03, "operator keeps a node", lambda: setattr(node, "kept", not node.kept)
         capacity = self.draw.choice([self.count - 1, self.count, 100])
         yield 0.02, "capacity changes", lambda: setattr(self, "capacity", capacity)
@@ -253,6 +256,7 @@ class History(DrawnGroup):
             nodes=dict(self.store.nodes),
             wanted=None if unreadable == "wanted" else wanted,
             kept={} if unreadable == "kept" else kept,
+            terminated=frozenset(one for one, node in self.nodes.items() if node.dead and unreadable != "kept"),
         )
 
     def health_tick(self) -> None:

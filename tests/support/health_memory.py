@@ -21,6 +21,7 @@ class Truth:
         mends: Whether a reboot mends it.
         fit: Whether it has what neither a reboot nor another node would give it, such as a file system that answers.
         silent: Whether it says nothing, and EC2 calls it impaired.
+        dead: Whether EC2 has terminated it: in Standby Auto Scaling does not see that.
         boot: During which boot it is.
         back_at: When it is up again. None: it is up.
         ends_at: When its job has ended. None: it was not asked to.
@@ -35,6 +36,7 @@ class Truth:
     mends: bool = True
     fit: bool = True
     silent: bool = False
+    dead: bool = False
     boot: int = 0
     back_at: int | None = None
     ends_at: int | None = None

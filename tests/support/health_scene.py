@@ -55,6 +55,7 @@ class FakeNodesEc2(FakeService):
         impaired: Since when instances are impaired.
         events: The scheduled events of instances.
         stopped: The instances that are stopped, and cannot be rebooted.
+        terminated: Those that are terminated: Auto Scaling, which checks none in Standby, lists them there still.
         rebooted: The instances that were rebooted, in order.
     """
 
@@ -64,6 +65,7 @@ class FakeNodesEc2(FakeService):
         self.impaired: dict[str, datetime] = {}
         self.events: dict[str, list[dict[str, Any]]] = {}
         self.stopped: set[str] = set()
+        self.terminated: set[str] = set()
         self.rebooted: list[str] = []
 
     def get_paginator(self, operation: str) -> FakePaginator:
@@ -77,7 +79,8 @@ class FakeNodesEc2(FakeService):
         self.record("DescribeInstances", parameters, names=condition["Values"])
         for one in condition["Values"]:
             tags = [{"Key": key, "Value": value} for key, value in self.tags.get(one, {}).items()]
-            state = {"Name": "stopped" if one in self.stopped else "running"}
+            ended = "stopped" if one in self.stopped else "running"
+            state = {"Name": "terminated" if one in self.terminated else ended}
             yield {"Reservations": [{"Instances": [{"InstanceId": one, "Tags": tags, "State": state}]}]}
 
     def describe_statuses(self, **parameters: Any) -> Iterator[dict[str, Any]]:
@@ -97,7 +100,7 @@ class FakeNodesEc2(FakeService):
         [one] = parameters["InstanceIds"]
         arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{one}"
         self.record("RebootInstances", parameters, names=[one], arn=arn, tags={CLUSTER_TAG: CLUSTER})
-        if one in self.stopped:
+        if one in self.stopped | self.terminated:
             raise refusal(
                 "RebootInstances", "IncorrectInstanceState", f"The instance '{one}' is not in a valid state"
             )

@@ -20,6 +20,7 @@ _DECIDED = {f"decided: {one}" for one in set(Outcome) - {Outcome.OWNER, Outcome.
 _DONE = {f"done: {one}" for one in (Outcome.CORDON, Outcome.REBOOT, Outcome.REPLACE, Outcome.RETURN)}
 _HAPPENS = {
     *("node breaks", "node is silent", "node recovers", "node vanishes", "node never boots", "host comes back"),
+    "EC2 terminates a node in Standby",
     *("harmless fault", "mount fails or answers", "capacity changes", "report lost", "report comes twice"),
     *("answer: busy", "answer: refused", "answer: lost", "answer: crash", "record not written", "two runs at once"),
     *("group not read", "wanted not read", "kept not read", "power function fails"),

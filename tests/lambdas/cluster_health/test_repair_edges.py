@@ -194,6 +194,24 @@ def test_a_report_that_comes_after_the_end_of_its_repair_lets_the_node_go_on(
     assert scene.verified(node, FAILED, faults=(LOST,), at=scene.now - minutes(20))[node]["outcome"] != "held"
 
 
+@pytest.mark.parametrize("when", ["before the power function looks", "drains", "boots", "waits for an operator"])
+def test_a_node_that_ec2_terminates_in_standby_gives_its_place_to_another(
+    scene: HealthScene, group: FakeGroup, when: str
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    if when == "drains":
+        scene.both()
+    elif when != "before the power function looks":
+        scene.drained(node)
+        scene.both(60 if when == "waits for an operator" else 2)
+    group.dead = scene.nodes_ec2.terminated = {node}
+    scene.health()
+    scene.both(5)
+    assert (shown(group), node in dict(group.nodes)) == ((8, 8, 0), False)
+    assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
+
+
 @pytest.mark.parametrize("drains", [True, False])
 def test_a_node_that_an_operator_puts_back_is_left_alone(
     scene: HealthScene, group: FakeGroup, *, drains: bool
