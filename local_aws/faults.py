@@ -1,6 +1,6 @@
 """Faults on order: the next requests of an operation are refused, or lost on their way.
 
-A refusal comes from in front of the service, in the words of its own protocol, and nothing is carried out.
+A refusal comes from in front of the service, in the words of its own protocol, and the operation changes nothing.
 """
 
 import socket
@@ -26,7 +26,7 @@ class Fault:
         code: The code of the error that is the answer; None if there is none.
         message: The error's message.
         status: The HTTP status; None is what the service's model says.
-        lost: "request" or "answer" if the connection is closed without one, before or after it is carried out.
+        lost: "request" or "answer" if the connection is closed without one, before or after the operation is done.
     """
 
     operation: str

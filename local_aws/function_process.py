@@ -24,7 +24,7 @@ _RUNTIME = ("boto3", "botocore", "aws_lambda_powertools")
 
 
 class _Context:
-    """What a handler is told of its call."""
+    """The context of an invocation: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html."""
 
     aws_request_id = "00000000-0000-4000-8000-000000000000"
 

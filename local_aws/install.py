@@ -302,8 +302,8 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
 )
 
-# What goes before a method of EC2's backend: moto carries it out although something that it depends on is missing, or
-# something still depends on it.
+# What goes before a method of EC2's backend: moto does what is asked although something that it depends on is
+# missing, or something still depends on it.
 _GUARDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("delete_vpc", networks.guard_vpc),
     ("delete_subnet", networks.guard_subnet),

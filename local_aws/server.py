@@ -73,7 +73,7 @@ class LocalAwsApplication:
         if fault is not None and fault.code is not None:
             body = _refuse(answer, call, fault.code, fault.message, fault.status)
         elif fault is None or fault.lost != "request":
-            body = self._carry_out(environ, call, answer)
+            body = self._answered(environ, call, answer)
         said = answer.line.split()[0] if answer.line else "-"
         logger.info("%s %s %.0f ms", call.operation, said, (time.monotonic() - started) * 1000)
         if fault is not None and fault.lost is not None:
@@ -88,10 +88,10 @@ class LocalAwsApplication:
                 return name
         try:
             return str(self._moto.get_application(environ).service)
-        except Exception:  # moto takes headers for granted; it fails again, and is told then
+        except Exception:  # moto takes headers for granted; the request fails again, and that error is answered
             return "unknown"
 
-    def _carry_out(self, environ: WSGIEnvironment, call: calls.Call, answer: "_Answer") -> list[bytes]:
+    def _answered(self, environ: WSGIEnvironment, call: calls.Call, answer: "_Answer") -> list[bytes]:
         refused = texts.refusal(call)
         if refused is not None:
             return _refuse(answer, call, *refused, None)

@@ -79,7 +79,7 @@ class Steering(ABC):
 
         Args:
             operation: As for `fail`.
-            lost: "answer" if the request is carried out all the same, "request" if it is not. Default: answer
+            lost: "answer" if the operation is done all the same, "request" if it is not. Default: answer
             **aim: As for `fail`.
         """
         self._control("fault", {"operation": operation, "lost": lost, **aim})

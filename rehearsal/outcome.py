@@ -1,4 +1,4 @@
-"""How a rehearsal ends: its results in a file, its verdict in words, and an exit status."""
+"""How a rehearsal ends: its results in a file, its verdict in a sentence, and an exit status."""
 
 import json
 from collections.abc import Callable

@@ -84,7 +84,7 @@ class RepairStory:
             yield f"health: {self.running} nodes of {self.node_group} run, not {self.size}"
         ends = [one["end"] for one in self.table.get("past", ())]
         if ends != (["returned", "replaced"] if self.acts else []) or "repair" in self.table:
-            yield f"health: the state table tells {ends}, and of a repair under way: {self.table.get('repair')}"
+            yield f"health: the state table has the repairs {ends}, and under way: {self.table.get('repair')}"
 
     def results(self) -> dict[str, Any]:
         """Return what is written down."""

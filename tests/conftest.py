@@ -32,7 +32,7 @@ settings.register_profile("tests", deadline=None, derandomize=True, max_examples
 settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile("tests")
 
-# Whoever has no AWS at hand: no credentials, no profile, and nobody who answers.
+# A machine without AWS: no credentials, no profile, and no service that answers.
 _WITHOUT_AWS = {
     "AWS_ACCESS_KEY_ID": "",
     "AWS_PROFILE": "no-such-profile",

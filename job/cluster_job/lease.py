@@ -22,7 +22,7 @@ HELD = "TRAINING_CLUSTER_LEASE"
 _KEY = "lease"
 
 
-class Taken(Exception):  # noqa: N818 - the message is a sentence for whoever started it
+class Taken(Exception):  # noqa: N818 - cluster-run prints the message as it is
     """Another start trains the run."""
 
 

@@ -42,7 +42,7 @@ def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True
 
 
 def send_heartbeat(environment: Environment, silent: float | None = None) -> None:
-    """Say that a job is at work on this instance; without a cluster nobody asks.
+    """Publish the metric that says that a job is at work on this instance; outside a cluster send nothing.
 
     Args:
         environment: The process's cluster and place.

@@ -1,6 +1,6 @@
 """When a node group is to run: the windows of a schedule, and its edges before and after a moment.
 
-A window is written in words, `weekdays 08:00-20:00 Europe/Berlin`, or as two cron expressions, `0 8 * * 1-5 to
+A window is a text such as `weekdays 08:00-20:00 Europe/Berlin`, or two cron expressions, `0 8 * * 1-5 to
 0 20 * * 1-5 Europe/Berlin`. Its times are those of a wall clock in an IANA time zone: an edge is the first moment at
 which that clock shows the time or a later one, so that a time that daylight saving time skips or repeats is one edge.
 """
@@ -209,7 +209,7 @@ def _days(first: date, last: date) -> Iterator[date]:
 
 
 def _crons(days: str, begin: str, end: str) -> tuple[Cron, Cron]:
-    """Return when a window in words starts and stops; one that ends before it begins ends on the next day."""
+    """Return when a window of days and times starts and stops; one that ends before it begins ends a day later."""
     start_minute, end_minute = _minute_of_day(begin), _minute_of_day(end)
     if start_minute == end_minute or start_minute == _minute_of_day("24:00"):
         raise ValueError(f"a window must end after it starts, got {begin}-{end}: for whole days write 00:00-24:00")

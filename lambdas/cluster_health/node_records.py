@@ -43,7 +43,7 @@ class Verified(Open):
 
     Attributes:
         at: When.
-        passed: Whether it passed, or failed only where nobody has measured what it must reach.
+        passed: Whether it passed, or missed only provisional floors, which were not measured on such nodes.
         boot_id: During which boot.
         faults: What of the table of faults it has found.
         failed: What failed, for operators.

@@ -256,7 +256,7 @@ def finding_about(
         instance_id: The node.
         outcome: What is to be done.
         reason: Why: the end of a sentence that begins with the node.
-        key: What tells the message about it from others of the same outcome.
+        key: What distinguishes its message from others of the same outcome.
         undo: How an operator undoes it, or does it instead.
     """
     return Finding(

@@ -52,7 +52,7 @@ def directory(mount_point: str, path: str) -> str:
 
 
 def fail(place: Place, state: DatasetState, reason: str, *, recovers: bool = False) -> DatasetState:
-    """Return the state of a data set that cannot go on, of which people are notified unless they know it.
+    """Return the state of a data set that cannot go on; the topic's subscribers are notified once.
 
     Args:
         place: The data set.

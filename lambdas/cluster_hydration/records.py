@@ -93,7 +93,7 @@ class DatasetState(Open):
         awaits_node: Whether it goes on when a node can do what those that there were could not.
         begun: Whether a node has taken the markers of earlier runs away, or cannot.
         marked: Whether a node has told waiting jobs that it has failed.
-        notice: What people are to be notified of: a name of `messages.NOTICES`.
+        notice: What the topic's subscribers are to be notified of: a name of `messages.NOTICES`.
         claimed: When a run was last about to notify them.
         release_at: When FSx is asked next to release files.
         release_task: The task that released files last.

@@ -1,4 +1,4 @@
-"""CloudFormation's actions on stacks: what is refused at once, what is carried out, how stacks are shown."""
+"""CloudFormation's actions on stacks: what is refused at once, what is done, how stacks are shown."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from local_aws.refusal import Refusal
 
 
 class CloudFormationApi(ChangeSetActions):
-    """Answers CloudFormation's requests. Operations are carried out before their answer is sent."""
+    """Answers CloudFormation's requests. Operations are complete before their answer is sent."""
 
     # Operations on stacks
 

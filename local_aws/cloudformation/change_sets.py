@@ -1,4 +1,4 @@
-"""CloudFormation's change sets: a plan made first and carried out later."""
+"""CloudFormation's change sets: a plan made first and executed later."""
 
 from uuid import uuid4
 

@@ -35,7 +35,7 @@ class Deployment:
 
     Args:
         region: The stacks around it, for imports and exports.
-        stack: The stack; its fields are set to the plan's once the plan is carried out.
+        stack: The stack; its fields are set to the plan's once the plan is deployed.
         client: Returns a client of a service of this AWS.
         pseudo: The pseudo parameters' values.
     """
@@ -300,7 +300,7 @@ class Deployment:
             raise ResourceError(reason_of(error, kind)) from error
         if reason is not None:
             raise ResourceError(reason)
-        left_out = sorted(set(properties) - HANDLERS[kind].carries_out)
+        left_out = sorted(set(properties) - HANDLERS[kind].supported)
         if left_out:
             raise ResourceError(f"the local AWS does not support {', '.join(left_out)} of {kind}")
         return properties

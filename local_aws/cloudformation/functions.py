@@ -106,10 +106,10 @@ class Resolver:
         return self.reference(name)
 
     def _call(self, function: str, argument: Any) -> Any:
-        carry_out = self._functions.get(function)
-        if carry_out is None:
+        compute = self._functions.get(function)
+        if compute is None:
             raise ValidationError(f"Template error: the local AWS has no function {function}")
-        return carry_out(self, argument)
+        return compute(self, argument)
 
     def _base64(self, argument: Any) -> str:
         return base64.b64encode(_text(self.value(argument)).encode()).decode()

@@ -21,7 +21,7 @@ _PAGE = 100
 
 
 class CloudFormationRequest(BaseResponse):  # type: ignore[misc] # moto's modules are untyped here
-    """One request to CloudFormation, whose actions the subclasses carry out."""
+    """One request to CloudFormation, whose actions the subclasses answer."""
 
     endpoint_url: ClassVar[str] = ""
 

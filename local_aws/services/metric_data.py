@@ -64,7 +64,7 @@ _lock = Lock()
 
 
 def by_metric(original: Callable[[Any], ActionResult]) -> Callable[[Any], ActionResult]:
-    """Return GetMetricData so that queries of metrics are carried out here; with an expression it is moto's."""
+    """Return GetMetricData so that queries of metrics are answered here, and those with an expression by moto."""
 
     @wraps(original)
     def get_metric_data(response: Any) -> ActionResult:

@@ -236,7 +236,7 @@ def test_a_cancelled_reservation_lets_its_instances_run_on_and_never_comes_back(
         scene.launch(named)
 
 
-def test_an_open_reservation_is_used_by_whoever_fits(scene: Scene) -> None:
+def test_an_open_reservation_is_used_by_any_instance_that_fits(scene: Scene) -> None:
     named = scene.reserve(1, InstanceMatchCriteria="open")
     (unwilling,) = scene.launch(CapacityReservationSpecification={"CapacityReservationPreference": "none"})
     (inside,) = scene.launch()

@@ -91,7 +91,7 @@ def test_the_users_environment_leads_neither_server_nor_clients_away(
         _ = aws.endpoint_url
 
 
-def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_the_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = (
         "import os, pathlib, sys\n"
         "from local_aws import LocalAws\n"

@@ -115,7 +115,7 @@ def test_a_group_that_takes_reservations_first_goes_on_with_on_demand(aws: Local
         "the template's target",
         "only, with the template's target",
         "the group's target before the template's",
-        "a targeted reservation that nobody targets",
+        "a targeted reservation that no launch template targets",
         "a target that the preference leaves to the template",
     ],
 )

@@ -1,4 +1,4 @@
-"""Every resource type that it carries out is created, changed in place, read back and deleted at least once."""
+"""Every resource type that the local AWS supports is created, changed in place, read back and deleted."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def _described_metrics(aws: LocalAws) -> tuple[str, bool, int, bool, str]:
     return workspace["arn"], b"subject: second" in manager, days, b"second" in rules["data"], rules["tags"]["tag"]
 
 
-def test_no_type_is_carried_out_that_no_test_deploys() -> None:
+def test_no_type_is_supported_that_no_test_deploys() -> None:
     alone: Template = {"Resources": {"Role": ROLE}}
     templates = (
         NETWORK,
@@ -102,7 +102,7 @@ def test_no_type_is_carried_out_that_no_test_deploys() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(HANDLERS))
-def test_a_handler_carries_out_only_properties_that_the_schema_has(kind: str) -> None:
+def test_a_handler_supports_only_properties_that_the_schema_has(kind: str) -> None:
     schema = schemas.schema_of(kind)
     assert schema is not None
-    assert HANDLERS[kind].carries_out <= set(schema["properties"])
+    assert HANDLERS[kind].supported <= set(schema["properties"])

@@ -1,4 +1,4 @@
-"""StopInstances as EC2 carries it out: all or nothing, in the words that its users quote."""
+"""StopInstances as in EC2: all or nothing, with the messages that its users quote."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

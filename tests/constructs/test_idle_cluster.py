@@ -20,7 +20,7 @@ def _cluster(stack: Stack, **settings: Any) -> TrainingCluster:
     return TrainingCluster(stack, "Cluster", **whole)
 
 
-def test_idle_nodes_are_stopped_unless_somebody_says_otherwise() -> None:
+def test_idle_nodes_are_stopped_unless_a_policy_says_otherwise() -> None:
     stack = new_stack()
     cluster = _cluster(stack)
     assert cluster.idle_stop is not None
@@ -32,7 +32,7 @@ def test_idle_nodes_are_stopped_unless_somebody_says_otherwise() -> None:
     ("own", "policy"),
     [(None, IdlePolicy.off()), (IdlePolicy.off(), None), (IdlePolicy.off(), IdlePolicy.off())],
 )
-def test_where_every_policy_is_off_nobody_watches(own: IdlePolicy | None, policy: IdlePolicy | None) -> None:
+def test_where_every_policy_is_off_no_function_watches(own: IdlePolicy | None, policy: IdlePolicy | None) -> None:
     stack = new_stack()
     cluster = _cluster(stack, node_groups=[replace(_WORKERS, idle_policy=own)], idle_policy=policy)
     assert cluster.idle_stop is None

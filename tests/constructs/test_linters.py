@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 # An app of its own, so that CDK's validation is on for it alone. With an argument, nothing is acknowledged, and what
-# would have been is told.
+# would have been is reported.
 _APP = """
 import json, sys
 from aws_cdk import App, Environment, Stack, Validations

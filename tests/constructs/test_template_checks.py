@@ -111,7 +111,7 @@ def test_the_cdk_cli_shows_the_finding_and_goes_no_further(tmp_path: Path) -> No
     assert done.stderr == f"{REFUSAL.format(path='Test/Nodes', id='Nodes')}Synthesis finished with errors\n"
 
 
-def test_a_template_that_nobody_broke_is_synthesized() -> None:
+def test_a_sound_template_is_synthesized() -> None:
     app = App()
     add_group(Stack(app, "Test"), "Nodes")
     app.synth()
@@ -217,7 +217,7 @@ def test_stacks_of_a_stage_and_nested_stacks_are_looked_at_once_too() -> None:
     assert refusals(app) == ["Outer/Inner/Nodes", "Prod/Outer/Nodes", "Test/A/B/C/Nodes"]
 
 
-def test_a_stack_that_nobody_asked_to_look_at_is_left_alone() -> None:
+def test_a_stack_that_is_not_to_be_checked_is_left_alone() -> None:
     app = App()
     add_group(Stack(app, "Checked"), "Nodes")
     stack = Stack(app, "Other")

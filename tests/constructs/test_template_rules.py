@@ -70,7 +70,7 @@ RIGHT: list[tuple[str, Mapping[str, Any]]] = [
     ("reserved", {PREFERENCE: PARAMETER}),
     ("reserved", {PREFERENCE: "default", f"{_LAUNCH}.InstanceMarketOptions": {"MarketType": "capacity-block"}}),
     ("reserved", _POOL),
-    # A reservation that a launch template or another stack names, or that somebody else made
+    # A reservation that a launch template or another stack names, or that is not the cluster's own
     (
         "reserved",
         {

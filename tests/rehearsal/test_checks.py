@@ -1,4 +1,4 @@
-"""The rehearsal's own eye: what is otherwise in the account than in the examples' kept templates is told."""
+"""The rehearsal's own checks: what differs in the account from the examples' kept templates is reported."""
 
 import copy
 import json
@@ -208,7 +208,7 @@ def test_nothing_differs_where_all_is_as_the_templates_say(example: str) -> None
     assert list(differences(_deployment(example))) == []
 
 
-# By example: what is there otherwise, and what is told.
+# By example: what is there otherwise, and what is reported.
 _OTHER_FACTS: list[tuple[str, str, Any]] = [
     ("base-pod", "node_groups.0.count_running", 7),
     ("base-pod", "node_groups.0.interfaces_by_type", {"p4de.24xlarge": [5, 1]}),
@@ -279,7 +279,7 @@ def test_a_difference_is_told(example: str, place: str, value: Any, difference: 
     assert difference in "\n".join(differences(deployment))
 
 
-def test_an_alarm_of_a_guardrail_that_notifies_nobody_is_told() -> None:
+def test_an_alarm_of_a_guardrail_without_an_action_is_reported() -> None:
     deployment = _deployment("base-pod")
     assert isinstance(deployment.client, _Account)
     (silence,) = [alarm for alarm in deployment.client.alarms if alarm["MetricName"] == "IdleEvaluations"]

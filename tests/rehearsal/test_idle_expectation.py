@@ -1,4 +1,4 @@
-"""What has to become of idle nodes, from what they run in and what the function is told."""
+"""What has to become of idle nodes, from what they run in and the function's settings."""
 
 import json
 from collections.abc import Mapping

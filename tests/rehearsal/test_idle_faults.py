@@ -232,7 +232,7 @@ def test_a_throttled_stop_is_not_split(cluster: IdleOnAws) -> None:
     assert cluster.states(idle) == ["running"] * 4
 
 
-def test_an_error_that_names_nobody_is_narrowed_down(cluster: IdleOnAws) -> None:
+def test_an_error_that_names_no_resource_is_narrowed_down(cluster: IdleOnAws) -> None:
     idle = cluster.launch(4)
     cluster.run()
     cluster.aws.fail(

@@ -1,4 +1,4 @@
-"""The idle stop's story is told as time would tell it: what nodes report, and when the function runs."""
+"""The idle stop's story in order: what nodes report, and when the function runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ _EXTRAS = [node("i-4", "zextras"), node("i-5", "zextras")]
 
 @dataclass
 class FakeAws:
-    """Takes what is reported, and is told the time."""
+    """Takes what is reported, and the time."""
 
     launched: dict[str, datetime] = field(default_factory=dict)
     clock: list[timedelta] = field(default_factory=list)

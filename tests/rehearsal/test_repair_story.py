@@ -26,7 +26,7 @@ def test_a_right_one_is_nothing_to_say(acts: bool) -> None:
         ({"reboots": 0}, "health: i-1 was rebooted 0 times, not 1"),
         ({"acts": False, "reboots": 1}, "health: i-1 was rebooted 1 times, not 0"),
         ({"running": 1}, "health: 1 nodes of workers run, not 2"),
-        ({"table": {"past": []}}, "health: the state table tells [], and of a repair under way: None"),
+        ({"table": {"past": []}}, "health: the state table has the repairs [], and under way: None"),
     ],
 )
 def test_what_is_wrong_is_told(changes: dict[str, Any], difference: str) -> None:

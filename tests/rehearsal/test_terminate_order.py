@@ -1,4 +1,4 @@
-"""The power function's order to terminate single nodes, carried out on the local AWS."""
+"""The power function's order to terminate single nodes, on the local AWS."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The user's AWS settings are named, so that nobody wonders whether they were used."""
+"""The user's AWS settings are named, so that a user sees which were used."""
 
 from pathlib import Path
 

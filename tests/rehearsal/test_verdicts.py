@@ -1,4 +1,4 @@
-"""The rehearsal's verdicts: everything right is nothing to say, and each single wrong thing is told."""
+"""The rehearsal's verdicts: a sound cluster gives no line, and each wrong thing gives one."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ _IN_THEIRS = _cluster(**_DATA, network={"vpc_id": "vpc-0a1b2c3d4e5f67890", "subn
 
 
 def _theirs() -> Books:
-    """What there was before the cluster: a default VPC and somebody's bucket."""
+    """What there was before the cluster: a default VPC and a bucket of others."""
     books: Books = {kind: {} for kind in KINDS}
     books["VPCs"] = {"vpc-default": {"CidrBlock": "172.31.0.0/16"}}
     books["buckets"] = {"theirs": {"objects": {"a": "1"}, "policy": None}}

@@ -78,7 +78,7 @@ def test_the_settings_of_a_call_are_its_parameters_in_the_same_words(call: str) 
     settings = CapacitySettings.model_fields[call].annotation
     (model,) = (each for each in get_args(settings) if each is not type(None))
     assert set(named) == set(model.model_fields)
-    # The library refuses a call without an end in words of its own.
+    # The library refuses a call without an end with a message of its own.
     named.update({} if call != "reservation" else {"end": inspect.Parameter.empty})
     for name, field in model.model_fields.items():
         assert field.is_required() == (named[name] is inspect.Parameter.empty), name

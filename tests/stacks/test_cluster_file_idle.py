@@ -85,7 +85,7 @@ def test_the_host_s_thresholds_are_read(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_left_out_is_nobody_s_choice(tmp_path: Path) -> None:
+def test_what_is_left_out_is_no_choice(tmp_path: Path) -> None:
     assert parsed(tmp_path, RIGHT).idle is None
     assert policy_of(tmp_path, f"{RIGHT}idle: {{}}\n") == IdlePolicy()
     assert policy_of(tmp_path, f"{RIGHT}idle: {{off: true}}\n") == IdlePolicy.off()

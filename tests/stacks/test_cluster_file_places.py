@@ -1,4 +1,4 @@
-"""What the library refuses is told with its place in a file; the sentences themselves are in the library's tables."""
+"""What the library refuses is reported with its place in a file; the sentences are in the library's tables."""
 
 import re
 from collections.abc import Sequence

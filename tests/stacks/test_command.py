@@ -169,7 +169,7 @@ _BOUGHT = {
 _NOW = datetime(2026, 12, 24, 18, tzinfo=UTC)
 
 
-# What a reservation's end may be, and how it is told when it is over.
+# What a reservation's end may be, and what is said when it is over.
 _ENDS = {
     "2026-12-24T17:59:00Z": "17:59",
     "2026-12-24T18:59:00+01:00": "17:59",

@@ -29,7 +29,7 @@ def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: st
     assert len(alone) == 5 + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
 
 
-def test_what_is_somebody_else_s_needs_no_export() -> None:
+def test_what_is_not_the_stack_s_own_needs_no_export() -> None:
     network = NetworkSettings(vpc_id="vpc-0a1b2c3d", subnet_id="subnet-0a1b2c3d")
     file = read_cluster_file(PROJECT / "clusters/dev-box.yaml").model_copy(update={"network": network})
     assert len(_exports(FoundationStack(App(), "foundation", cluster=file))) == 3

@@ -1,4 +1,4 @@
-"""An account in memory for the billing alarms: alarms and topics of the billing region, and what people are told."""
+"""An account in memory for the billing alarms: alarms and topics of the billing region, and the messages."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -136,7 +136,7 @@ class FakeBillingTopics(FakeService):
         return FakePaginator(self._subscriptions)
 
     def subscribe(self, **parameters: Any) -> None:
-        """Answer Subscribe: the subscription is pending until somebody confirms it."""
+        """Answer Subscribe: the subscription is pending until its address confirms it."""
         context: dict[str, str | list[str]] = {"sns:Protocol": parameters["Protocol"]}
         topic = self._topic("Subscribe", parameters, names=[parameters["Endpoint"]], context=context)
         topic["subscriptions"].setdefault(parameters["Endpoint"], "PendingConfirmation")
@@ -176,7 +176,7 @@ class FakeBillingTopics(FakeService):
         self.topics[topic]["subscriptions"][address] = f"{topic}:{address}"
 
     def expire(self) -> None:
-        """Let 48 hours pass, after which SNS deletes what nobody confirmed."""
+        """Let 48 hours pass, after which SNS deletes subscriptions that were not confirmed."""
         for topic in self.topics.values():
             kept = {who: arn for who, arn in topic["subscriptions"].items() if arn != "PendingConfirmation"}
             topic["subscriptions"] = kept
@@ -271,7 +271,7 @@ class BillingScene:
         return cast("dict[str, Any]", said)
 
     def remove(self) -> str:
-        """Let CloudFormation delete the stack, and people be told of what is left."""
+        """Let CloudFormation delete the stack, and the topic get a message about what is left."""
         try:
             self.billing.remove()
         except PartialFailureError as left:

@@ -35,7 +35,7 @@ class FakeService:
         self._faults: list[_Fault] = []
         self._interruptions: list[tuple[str, str, Callable[[], object]]] = []
         self.on_call: Callable[[str], object] = lambda _: None
-        """Is told of each operation before it is answered; what it raises ends the caller."""
+        """Is called with each operation before it is answered; what it raises ends the caller."""
 
     def fail_next(
         self, operation: str, code: str, *, group: str | None = None, message: str = "no", after: int = 0

@@ -42,7 +42,7 @@ class FakeLambda(FakeService):
     Attributes:
         orders: What it was ordered.
         refusal: With what it fails. None: it does not.
-        blocked: Why it stops nothing, and does not fail. None: it stops what it is told to.
+        blocked: Why it stops nothing, and does not fail. None: it stops what its caller names.
         keeps: The ids of nodes that it cannot terminate: it fails, and the others go.
     """
 

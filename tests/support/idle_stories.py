@@ -12,7 +12,7 @@ from rehearsal.idle_story import IdleStory
 def settings(
     groups: Mapping[str, Any], *, namespace: str | None = None, max_stops: int = 100, **policy: Any
 ) -> IdleFunctionSettings:
-    """Return what the function is told of a cluster.
+    """Return the function's settings of a cluster.
 
     Args:
         groups: Its node groups, each with what of its policy differs.

@@ -1,4 +1,4 @@
-"""Stops of groups in memory that are carried out at once or not at all."""
+"""Stops of groups in memory that happen at once or not at all."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ STOP_NOW = {"all_or_nothing": True} | IDLE
 
 
 def stop_now(scene: Scene, node_group: str = "workers", **expected: object) -> dict[str, Any]:
-    """Order a node group to stop now or never, as the function does that finds idle nodes; return what it is told."""
+    """Order a node group to stop now or never, as the function does that finds idle nodes; return the answer."""
     told: dict[str, Any] = scene.order("stop", node_groups=[node_group], **STOP_NOW, **expected)[node_group]
     return told
 

@@ -35,7 +35,7 @@ def _together(names: str, most: int, counts: str) -> str:
     )
 
 
-def _nobody_says(names: str, reserved: str = RESERVED) -> str:
+def _unknown_count(names: str, reserved: str = RESERVED) -> str:
     return (
         f"node groups {names} share {reserved} and its number of instances is not given: if they are fewer than the "
         "nodes together, the groups take them from each other and none is whole; give instance_count"
@@ -146,7 +146,7 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
         *(
             together(
                 groups=[{"capacity": capacity(instance_count=None)}] * 2,
-                warnings={"sharedUnknownCount": _nobody_says("'a' and 'b'")},
+                warnings={"sharedUnknownCount": _unknown_count("'a' and 'b'")},
             )
             for capacity in (_held, _block)
         ),
@@ -162,7 +162,7 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
             ],
             warnings={
                 "sharedUnknownCount": " ".join(
-                    [_nobody_says("'a' and 'd' and 'f'"), _nobody_says("'b' and 'c'", OTHER)]
+                    [_unknown_count("'a' and 'd' and 'f'"), _unknown_count("'b' and 'c'", OTHER)]
                 )
             },
         ),
@@ -239,7 +239,7 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
                 {"capacity": _block_first(), "instance_types": ["g5.48xlarge", "p5en.48xlarge"]},
             ],
         ),
-        # It is told once.
+        # One warning, not one a group.
         together(
             _one_type("'a' and 'b'", "p5.48xlarge and p5e.48xlarge"),
             groups=[

@@ -27,7 +27,7 @@ _TOOLS = (
     *("mkdir", "mktemp", "mv", "paste", "rm", "sed", "sh", "sha256sum", "stat", "tail", "tar", "tee", "touch", "wc"),
 )
 
-# A stand-in writes down how it was called, fails if it is told to, and does what follows.
+# A stand-in writes down how it was called, fails if the test asks for it, and does what follows.
 _STAND_IN = """#!/bin/bash
 { printf '%s' "${0##*/}"; printf ' %s' "$@"; echo; } >>"$SANDBOX/calls"
 if [[ -e $SANDBOX/fail/${0##*/} && "$*" =~ $(<"$SANDBOX/fail/${0##*/}") ]]; then

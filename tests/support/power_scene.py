@@ -268,7 +268,7 @@ class Scene:
         return self.minute(2)
 
     def pass_time(self, time: timedelta) -> None:
-        """Let time pass in which AWS does its work and nobody calls the function."""
+        """Let time pass in which AWS does its work and the function does not run."""
         self.now += time
         for reservation in self.ec2.reservations.values():
             reservation.settle(self.now)
@@ -292,7 +292,7 @@ class Scene:
             self.ec2.fail_next(operation, code, group=owner, after=after)
 
     def watch(self, on_call: Callable[[str], object]) -> None:
-        """Let something be told of every operation of every service but SNS, in order, before it is answered."""
+        """Call something with every operation of every service but SNS, in order, before it is answered."""
         for service in (self.auto_scaling, self.ec2, self.ec2.pcs, self.dynamodb):
             service.on_call = on_call
 

@@ -250,7 +250,7 @@ class SpendScene:
         ]
 
     def watch(self, on_call: Callable[[str], object]) -> None:
-        """Let something be told of every operation of the function's clients, before it is answered."""
+        """Call something with every operation of the function's clients, before it is answered."""
         for service in (self.ec2, self.dynamodb, self.lambda_):
             service.on_call = on_call
 

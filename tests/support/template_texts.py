@@ -7,7 +7,7 @@ from typing import Any
 from cdk_training_cluster.validation import LIMITS
 from cdk_training_cluster.validation.template_texts import is_intrinsic
 
-# Texts that nobody words: AWS's own words, ids, ARNs, numbers, and what other tests read. By the reason.
+# By the reason: texts that are not this library's wording, such as AWS's own words, ids, ARNs and numbers.
 NOT_FREE: Mapping[str, tuple[str, ...]] = {
     "AWS's own words, which its schemas list": (
         "AWS::*.AllocationStrategy",

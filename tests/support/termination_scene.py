@@ -67,7 +67,7 @@ def asked(scene: Scene) -> list[str]:
 
 
 def terminate(scene: Scene, instance_ids: list[str], node_group: str = "workers") -> dict[str, Any]:
-    """Order nodes to go, as the function does that finds idle ones, and return what it is told."""
+    """Order nodes to go, as the function does that finds idle ones, and return the answer."""
     order = {"node_groups": [node_group], "instance_ids": instance_ids, "by": "cluster_idle"}
     told: dict[str, Any] = scene.order("terminate", reason="idle for an hour", **order)[node_group]
     return told

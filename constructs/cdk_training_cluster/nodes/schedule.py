@@ -33,7 +33,7 @@ _HOURS_A_MONTH = 730
 class Schedule:
     """Say when a node group runs: the power function starts its nodes with a window and stops them at its end.
 
-    A window is written in words, `weekdays 08:00-20:00 Europe/Berlin`: days (`daily`, `weekdays`, `weekends`,
+    A window is a text such as `weekdays 08:00-20:00 Europe/Berlin`: days (`daily`, `weekdays`, `weekends`,
     `mon,wed`, `mon-thu`), times and an IANA time zone; one that ends before it begins ends on the next day. Or it is
     two cron expressions of five fields, of its start and of its end: `0 20 * * 5 to 0 6 * * 1 Europe/Berlin`.
     Windows may touch and must not overlap. A node group runs at most 7 days without an end.

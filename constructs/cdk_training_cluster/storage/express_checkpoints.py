@@ -94,7 +94,7 @@ class ExpressCheckpoints(CheckpointStore):
             id: The construct's id.
             network: The network that the nodes are in; the bucket is made in its zone.
             zone_id: The zone's id, such as `use1-az4`; checked against the zones that AWS lists.
-                Default: - the subnet's own at deployment, which an imported subnet does not tell.
+                Default: - the subnet's own at deployment, which CDK does not know of an imported subnet.
             bucket_name: An existing directory bucket, such as one that an earlier stack kept. Default: - one is made,
                 and CloudFormation names it.
             expire_after: After how many days S3 deletes an object, also the newest. Default: - never.
@@ -271,7 +271,7 @@ def _zone_of(network: ClusterNetwork) -> str:
     subnet = network.node_subnet.node.default_child
     if not isinstance(subnet, ec2.CfnSubnet):
         raise ValueError(  # noqa: TRY004 (it is a setting that is missing)
-            f"zone_id is required for an imported subnet, which does not tell its zone's id: `{_FIND_ID}` prints it "
+            f"zone_id is required for an imported subnet, whose zone id CDK does not know: `{_FIND_ID}` prints it "
             f"beside {network.availability_zone}"
         )
     return subnet.attr_availability_zone_id

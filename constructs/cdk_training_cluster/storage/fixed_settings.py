@@ -51,7 +51,7 @@ def keep_fixed(scope: Construct, settings: Mapping[str, object]) -> ssm.CfnParam
 
 
 def place_of(subnet: ec2.ISubnet) -> dict[str, object]:
-    """Return what tells where a subnet is: one that would be replaced tells another.
+    """Return what identifies the place of a subnet: a subnet that would be replaced has another.
 
     Args:
         subnet: The subnet.

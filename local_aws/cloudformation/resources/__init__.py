@@ -1,4 +1,4 @@
-"""The resource types that the local AWS carries out, by name; any other fails its stack."""
+"""The resource types that the local AWS supports, by name; any other fails its stack."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""One action of a service that carries properties out, written as botocore's model of the service has it."""
+"""One action of a service that sets properties, written as botocore's model of the service has it."""
 
 import json
 from collections.abc import Mapping

@@ -64,14 +64,14 @@ class Call:
 
 
 class Handler:
-    """Carries one resource type out by calling its service.
+    """Creates, changes and deletes resources of one type by calling its service.
 
-    Subclasses name their type, and every property that they carry out: the engine refuses a template that
+    Subclasses name their type, and every property that they support: the engine refuses a template that
     gives another one, rather than leave it out.
     """
 
     type: str
-    carries_out: frozenset[str]
+    supported: frozenset[str]
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         """Make the resource, tell `call.made` its physical id, and return its attributes for Fn::GetAtt."""
@@ -83,7 +83,7 @@ class Handler:
         raise self.cannot_change(changed(properties, before))
 
     def cannot_change(self, names: Iterable[str]) -> CannotChangeError:
-        """Return the error for a change that AWS may carry out, and the local AWS does not."""
+        """Return the error for a change that AWS may support, and the local AWS does not."""
         return CannotChangeError(f"the local AWS cannot change {', '.join(sorted(names))} of {self.type} in place")
 
     def only_changed(self, properties: Properties, before: Properties, *allowed: str) -> set[str]:

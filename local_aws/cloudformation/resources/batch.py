@@ -30,7 +30,7 @@ class _Environment(Handler):
     """A compute environment: replaced by each change that needs new nodes, unless the template says otherwise."""
 
     type = "AWS::Batch::ComputeEnvironment"
-    carries_out = frozenset(
+    supported = frozenset(
         {
             "ComputeEnvironmentName",
             "ComputeResources",
@@ -89,7 +89,7 @@ class _Queue(Handler):
     """A job queue."""
 
     type = "AWS::Batch::JobQueue"
-    carries_out = frozenset(
+    supported = frozenset(
         {
             "ComputeEnvironmentOrder",
             "JobQueueName",
@@ -125,7 +125,7 @@ class _Policy(Handler):
     """A scheduling policy."""
 
     type = "AWS::Batch::SchedulingPolicy"
-    carries_out = frozenset({"FairsharePolicy", "Name", "Tags"})
+    supported = frozenset({"FairsharePolicy", "Name", "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = properties.get("Name") or call.physical_name(128)
@@ -149,7 +149,7 @@ class _Definition(Handler):
     """A job definition; each change registers another revision."""
 
     type = "AWS::Batch::JobDefinition"
-    carries_out = frozenset(
+    supported = frozenset(
         {"JobDefinitionName", "NodeProperties", "PropagateTags", "RetryStrategy", "Tags", "Timeout", "Type"}
         | {"ContainerProperties", "PlatformCapabilities", "Parameters", "SchedulingPriority"}
     )

@@ -12,7 +12,7 @@ class _Budget(Handler):
     """A budget: with other notifications or another name it is replaced, and without a name AWS makes one."""
 
     type = "AWS::Budgets::Budget"
-    carries_out = frozenset({"Budget", "NotificationsWithSubscribers", "ResourceTags"})
+    supported = frozenset({"Budget", "NotificationsWithSubscribers", "ResourceTags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         budget = _as_asked(properties)

@@ -60,7 +60,7 @@ class AutoScalingGroup(Handler):
         "PlacementGroup",
         "TerminationPolicies",
     )
-    carries_out = frozenset({*_same, *_SIZES, "AutoScalingGroupName", "Tags", "VPCZoneIdentifier"})
+    supported = frozenset({*_same, *_SIZES, "AutoScalingGroupName", "Tags", "VPCZoneIdentifier"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = properties.get("AutoScalingGroupName") or call.physical_name()

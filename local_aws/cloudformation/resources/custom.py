@@ -55,7 +55,7 @@ class CustomResource(Handler):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html."""
 
     type = "AWS::CloudFormation::CustomResource"
-    carries_out = frozenset({"ServiceTimeout", "ServiceToken"})
+    supported = frozenset({"ServiceTimeout", "ServiceToken"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         answer = self._ask(call, "Create", properties)

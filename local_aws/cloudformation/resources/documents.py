@@ -55,6 +55,6 @@ HANDLERS: tuple[Handler, ...] = (
         named="Name:Name",
         name_limit=128,
         tag_also={"ResourceType": "Document"},
-        also_carried_out=frozenset({"UpdateMethod"}),
+        also_supported=frozenset({"UpdateMethod"}),
     ),
 )

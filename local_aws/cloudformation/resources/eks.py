@@ -61,7 +61,7 @@ class _Cluster(Handler):
     """A cluster; its name is the physical id."""
 
     type = "AWS::EKS::Cluster"
-    carries_out = frozenset({*_CREATE_CLUSTER.properties, "Name", "Tags"})
+    supported = frozenset({*_CREATE_CLUSTER.properties, "Name", "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         asked = _asked(properties, *(_CREATE_CLUSTER.properties - {"Logging", "ResourcesVpcConfig"}))
@@ -106,7 +106,7 @@ class _NodeGroup(Handler):
     """A managed node group; CloudFormation waits until it has the nodes that it desires."""
 
     type = "AWS::EKS::Nodegroup"
-    carries_out = frozenset({*_GROUP_PROPERTIES.split(), "ClusterName", "NodegroupName", "Tags"})
+    supported = frozenset({*_GROUP_PROPERTIES.split(), "ClusterName", "NodegroupName", "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         cluster, name = properties["ClusterName"], properties.get("NodegroupName") or call.physical_name(63)
@@ -166,7 +166,7 @@ class _AddOn(Handler):
     """An add-on."""
 
     type = "AWS::EKS::Addon"
-    carries_out = frozenset({*_ADD_ON_PROPERTIES.split(), "Tags"})
+    supported = frozenset({*_ADD_ON_PROPERTIES.split(), "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         asked = _asked(properties, *_ADD_ON_PROPERTIES.split())
@@ -193,7 +193,7 @@ class _AccessEntry(Handler):
     """An access entry with its policies."""
 
     type = "AWS::EKS::AccessEntry"
-    carries_out = frozenset({"AccessPolicies", "ClusterName", "PrincipalArn", "Tags"})
+    supported = frozenset({"AccessPolicies", "ClusterName", "PrincipalArn", "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         eks, place = call.client("eks"), _asked(properties, "ClusterName", "PrincipalArn")

@@ -31,7 +31,7 @@ class _Cluster(Handler):
     """A cluster whose every update sends all its instance groups, with the counts of the template."""
 
     type = "AWS::SageMaker::Cluster"
-    carries_out = frozenset({*_UPDATED, "ClusterName", "InstanceGroups", "Tags", "VpcConfig"})
+    supported = frozenset({*_UPDATED, "ClusterName", "InstanceGroups", "Tags", "VpcConfig"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         given = picked(properties, *_UPDATED, "InstanceGroups", "VpcConfig")
@@ -63,7 +63,7 @@ class _SchedulerConfig(Handler):
     """The policy of a cluster's task governance."""
 
     type = "AWS::SageMaker::ClusterSchedulerConfig"
-    carries_out = frozenset({"ClusterArn", "Description", "Name", "SchedulerConfig", "Tags"})
+    supported = frozenset({"ClusterArn", "Description", "Name", "SchedulerConfig", "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         given = picked(properties, "ClusterArn", "Description", "Name", "SchedulerConfig")

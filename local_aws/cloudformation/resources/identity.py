@@ -16,7 +16,7 @@ class Policy(Handler):
     """
 
     type = "AWS::IAM::Policy"
-    carries_out = frozenset({"PolicyDocument", "PolicyName", "Roles"})
+    supported = frozenset({"PolicyDocument", "PolicyName", "Roles"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         name = call.made(call.physical_name(_NAME_LIMIT))

@@ -32,7 +32,7 @@ HANDLERS: tuple[Handler, ...] = (
         made="deliveryDestination",
         attributes={"Arn": "arn"},
         tag_by="Arn",
-        also_carried_out=frozenset({"DestinationResourceArn"}),
+        also_supported=frozenset({"DestinationResourceArn"}),
         prepare=_configured,
     ),
     Regular(

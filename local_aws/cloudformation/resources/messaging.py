@@ -33,7 +33,7 @@ class _Policies(Handler):
     deleted: Callable[[Call, str], str]
 
     def __post_init__(self) -> None:
-        self.carries_out = frozenset({"PolicyDocument", self.places})
+        self.supported = frozenset({"PolicyDocument", self.places})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         self.update(call, properties, properties)

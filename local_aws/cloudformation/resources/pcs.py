@@ -29,7 +29,7 @@ class _Pcs(Handler):
 
     def __init__(self) -> None:
         above = set() if self.action == "cluster" else {"ClusterId"}
-        self.carries_out = self.taken | {"Name", "Tags"} | above
+        self.supported = self.taken | {"Name", "Tags"} | above
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         """Make the resource."""

@@ -13,7 +13,7 @@ class _Workspace(Handler):
     """A workspace with its alert manager and its configuration."""
 
     type = "AWS::APS::Workspace"
-    carries_out = frozenset({"Alias", "AlertManagerDefinition", "KmsKeyArn", "Tags", "WorkspaceConfiguration"})
+    supported = frozenset({"Alias", "AlertManagerDefinition", "KmsKeyArn", "Tags", "WorkspaceConfiguration"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         client = call.client("amp")
@@ -32,7 +32,7 @@ class _Workspace(Handler):
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         client, workspace = call.client("amp"), call.attributes["WorkspaceId"]
-        if self.only_changed(properties, before, *(self.carries_out - {"KmsKeyArn"})) & {"Alias"}:
+        if self.only_changed(properties, before, *(self.supported - {"KmsKeyArn"})) & {"Alias"}:
             client.update_workspace_alias(workspaceId=workspace, alias=properties["Alias"])
         self._bring(client, workspace, properties, before)
         retag(call, "amp", properties, before)
@@ -58,7 +58,7 @@ class _Rules(Handler):
     """A file of rules of a workspace."""
 
     type = "AWS::APS::RuleGroupsNamespace"
-    carries_out = frozenset({"Data", "Name", "Tags", "Workspace"})
+    supported = frozenset({"Data", "Name", "Tags", "Workspace"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         made = call.client("amp").create_rule_groups_namespace(

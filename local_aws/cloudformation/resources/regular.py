@@ -82,7 +82,7 @@ class Regular(Handler):
         prepare: Returns the properties in the service's words, and refuses what the service refuses. What it adds
             starts with an underscore.
         can_tag: Whether the handler tags it.
-        also_carried_out: Properties that a handler with code of its own carries out.
+        also_supported: Properties that a handler with code of its own supports.
     """
 
     type: str
@@ -102,16 +102,16 @@ class Regular(Handler):
     tag_also: Mapping[str, str] = field(default_factory=dict)
     delete_by: str = ""
     can_tag: bool = True
-    also_carried_out: frozenset[str] = frozenset()
+    also_supported: frozenset[str] = frozenset()
     prepare: Callable[[Call, Properties], Properties] = _as_it_is
-    carries_out: frozenset[str] = field(init=False)
+    supported: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         taken = [action.properties for action in (self.create_with, *self.settings, *self.updates)]
         own = {*({"Tags"} if self.can_tag else ()), *(each.property for each in self.members)}
         name = self.named.partition(":")[0]
-        carried_out = {*own, *([name] if name else []), *self.also_carried_out}.union(*taken)
-        self.carries_out = frozenset(name for name in carried_out if not name.startswith("_"))
+        supported = {*own, *([name] if name else []), *self.also_supported}.union(*taken)
+        self.supported = frozenset(name for name in supported if not name.startswith("_"))
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         """Call the creating action, and those for the settings that are given."""

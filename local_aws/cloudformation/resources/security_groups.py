@@ -78,7 +78,7 @@ class SecurityGroupIngress(_Rule):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupingress.html."""
 
     type = "AWS::EC2::SecurityGroupIngress"
-    carries_out = _RULE_PROPERTIES | {"SourcePrefixListId", "SourceSecurityGroupId"}
+    supported = _RULE_PROPERTIES | {"SourcePrefixListId", "SourceSecurityGroupId"}
     _direction = "ingress"
 
 
@@ -86,7 +86,7 @@ class SecurityGroupEgress(_Rule):
     """Carries out https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroupegress.html."""
 
     type = "AWS::EC2::SecurityGroupEgress"
-    carries_out = _RULE_PROPERTIES | {"DestinationPrefixListId", "DestinationSecurityGroupId"}
+    supported = _RULE_PROPERTIES | {"DestinationPrefixListId", "DestinationSecurityGroupId"}
     _direction = "egress"
 
 

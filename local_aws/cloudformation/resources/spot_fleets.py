@@ -26,7 +26,7 @@ class SpotFleet(Handler):
     """
 
     type = "AWS::EC2::SpotFleet"
-    carries_out = frozenset({_CONFIG, "Tags"})
+    supported = frozenset({_CONFIG, "Tags"})
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         config = _config(properties)

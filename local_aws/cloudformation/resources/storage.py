@@ -174,7 +174,7 @@ HANDLERS: tuple[Handler, ...] = (
         named="BucketName:Bucket",
         attributes={"Arn": "arn:{partition}:s3express:{region}:{account}:bucket/{id}"},
         can_tag=False,
-        also_carried_out=frozenset({"DataRedundancy", "LocationName", "Tags"}),
+        also_supported=frozenset({"DataRedundancy", "LocationName", "Tags"}),
         prepare=_in_the_words_of_s3_express,
     ),
     _Bucket(

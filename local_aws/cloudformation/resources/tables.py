@@ -44,6 +44,6 @@ HANDLERS: tuple[Handler, ...] = (
         attributes={"Arn": "TableArn"},
         tag_by="Arn",
         prepare=_in_words_of_dynamodb,
-        also_carried_out=frozenset({"SSESpecification"}),
+        also_supported=frozenset({"SSESpecification"}),
     ),
 )

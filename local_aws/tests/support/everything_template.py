@@ -1,4 +1,4 @@
-"""A template of most types that the local AWS carries out, each with something that can be changed in place."""
+"""A template of most types that the local AWS supports, each with something that can be changed in place."""
 
 import json
 from typing import Any

@@ -185,7 +185,7 @@ def found(call: Callable[[], Any], *absent: str) -> Any:  # noqa: ANN401 - any a
         return None
 
 
-def carry_out(checks: Sequence[Check], aws: Aws, advance: Callable[[], object] = lambda: None) -> list[Line]:
+def run_checks(checks: Sequence[Check], aws: Aws, advance: Callable[[], object] = lambda: None) -> list[Line]:
     """Return a line for each check, in their order.
 
     Args:

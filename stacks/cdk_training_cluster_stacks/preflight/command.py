@@ -1,4 +1,4 @@
-"""`training-cluster preflight`: carries the checks out and shows a line for each."""
+"""`training-cluster preflight`: runs the checks and shows a line for each."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from rich.table import Table
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
 from cdk_training_cluster_stacks.preflight.account import account_checks
-from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, carry_out, exit_status
+from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, exit_status, run_checks
 from cdk_training_cluster_stacks.preflight.engines import engine_checks
 from cdk_training_cluster_stacks.preflight.images import image_checks
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
@@ -60,7 +60,7 @@ def run(file: Path, *, region: str | None = None, profile: str | None = None, ou
     needs = needs_of(str(file), cluster)
     checks = checks_of(needs, datetime.now(UTC))
     with _progress(len(checks)) as advance:
-        lines = carry_out(checks, aws, advance)
+        lines = run_checks(checks, aws, advance)
     if output == "json":
         sys.stdout.write(f"{json_text(values(needs, aws, lines))}\n")
     else:

@@ -1,4 +1,4 @@
-"""The billing alarms' construct: what a budget may be, what the function is told, and what it may do."""
+"""The billing alarms' construct: what a budget may be, its settings, and what it may do."""
 
 import json
 from collections.abc import Sequence
@@ -360,7 +360,7 @@ def test_what_is_no_budget_and_no_name_is_refused() -> None:
     )
 
 
-def test_a_budget_that_nobody_hears_of_warns() -> None:
+def test_a_budget_without_subscribers_warns() -> None:
     (warning,) = warnings(Stack.of(made(budget=Budget(monthly_usd=5))))
 
     assert "no address receives the billing alarms of pod" in warning

@@ -1,4 +1,4 @@
-"""The idle stop: its tick, its alarms, what it is told, and what it may do."""
+"""The idle stop: its tick, its alarms, its settings, and what it may do."""
 
 from typing import Any
 

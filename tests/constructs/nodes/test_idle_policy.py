@@ -1,4 +1,4 @@
-"""When nodes are idle: what is refused, what holds where nothing is said, and what the function is told."""
+"""When nodes are idle: what is refused, what holds where nothing is said, and the function's settings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What else must say that a node is idle, and how the function is told of it."""
+"""What else must say that a node is idle, and how the function's settings name it."""
 
 from typing import Any
 

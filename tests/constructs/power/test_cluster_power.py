@@ -30,7 +30,7 @@ def test_no_event_is_tried_again_through_any_alias(stack: Stack) -> None:
     only(stack, "AWS::Lambda::EventInvokeConfig", {"Qualifier": "operate", **once})
 
 
-def test_what_orders_are_sent_to_is_there_although_nobody_was_granted_it() -> None:
+def test_the_alias_for_orders_is_there_although_no_principal_was_granted_it() -> None:
     stack = new_stack()
     ordered = stack.resolve(make_power(stack).order_name)
 

@@ -33,9 +33,7 @@ def test_figures_are_exact_and_name_their_source() -> None:
         ("units", "sns-email", "us-east-1"),
     ],
 )
-def test_an_empty_cell_is_unknown_and_nothing_stands_in_for_what_nobody_knows(
-    figures: str, name: str, region: str
-) -> None:
+def test_an_empty_cell_is_unknown_and_nothing_stands_in_for_it(figures: str, name: str, region: str) -> None:
     assert getattr(_BOOK, figures).get(name, region) is None
 
 

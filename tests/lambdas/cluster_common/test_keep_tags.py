@@ -37,7 +37,7 @@ def test_some_values_of_keep_say_no(value: str) -> None:
         # Another zone.
         ("2026-11-30T18:00+02:00", "2026-11-30T16:00:00Z"),
         ("2026-11-30T18:00-0800", "2026-12-01T02:00:00Z"),
-        # What names no zone ends where it ends last: whoever wrote it may live there.
+        # What names no zone ends where it ends last: its author may live there.
         ("2026-11-30 18:00", "2026-12-01T06:00:00Z"),
         ("2026-11-30t18", "2026-12-01T06:00:00Z"),
         # A date is kept to its end; midnight, written out, is midnight.

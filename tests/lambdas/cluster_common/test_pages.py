@@ -1,4 +1,4 @@
-"""Pages of DescribeInstances as botocore parses them, without the interfaces that nobody reads."""
+"""Pages of DescribeInstances as botocore parses them, without the interfaces, which no function reads."""
 
 import threading
 from collections.abc import Iterator

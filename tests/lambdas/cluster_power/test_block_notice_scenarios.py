@@ -97,7 +97,7 @@ def test_a_block_that_is_extended_is_told_again_at_its_new_end(scene: Scene, gro
 
 
 @pytest.mark.parametrize("used", [0, 4])
-def test_nobody_is_told_where_no_node_runs_in_the_block(scene: Scene, group: FakeGroup, used: int) -> None:
+def test_no_message_is_sent_where_no_node_runs_in_the_block(scene: Scene, group: FakeGroup, used: int) -> None:
     scene.minute(2)
     buy(scene, 63 * MINUTE, used=used)
     if used:

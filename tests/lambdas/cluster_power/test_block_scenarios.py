@@ -82,7 +82,7 @@ def test_people_are_told_once_that_nodes_go_soon(scene: Scene) -> None:
     assert scene.record(group).told[0].startswith("end/")
 
 
-def test_nobody_is_told_that_nodes_go_where_none_run(scene: Scene) -> None:
+def test_no_message_is_sent_that_nodes_go_where_none_run(scene: Scene) -> None:
     group, block = scene.deploy_pod(starts=timedelta(0))
     scene.minute()
     group.in_service, group.suspended = 0, "User suspended at 2026-11-02T07:00:00Z"

@@ -71,12 +71,12 @@ def test_each_alias_takes_its_own_orders(alias: str, allowed: set[str]) -> None:
         ),
     ],
 )
-def test_nobody_orders_in_anothers_name(alias: str, event: dict[str, Any], message: str) -> None:
+def test_no_caller_orders_in_anothers_name(alias: str, event: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidEventError, match=f"^{message}"):
         parse_command(event, Scene().settings, Caller.of(f"{ARN}{alias}", "1111"))
 
 
-def test_an_alias_of_somebody_elses_is_refused() -> None:
+def test_an_alias_that_is_not_the_cluster_s_is_refused() -> None:
     with pytest.raises(InvalidEventError, match="its aliases operate, start, idle, budget, got 'live'"):
         Caller.of(f"{ARN}:live", "1111")
 

@@ -23,7 +23,7 @@ WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
 def read(event: Any, settings: Settings) -> Command:
-    """Read an event of somebody who may order that."""
+    """Read an event of a caller who may order that."""
     return parse_command(event, settings, caller_of(event))
 
 

@@ -144,7 +144,7 @@ def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
             0,
             0,
             "workers should have 0 nodes and the minimum size of its group is 2: set that to 0",
-            id="somebody raised the minimum",
+            id="an operator raised the minimum",
         ),
         pytest.param(
             group(deleting=True, desired=0), Verdict.DELETING, 8, 0, "workers is being deleted", id="deleting"
@@ -194,7 +194,7 @@ def test_one_node_is_a_node_and_not_nodes() -> None:
     )
 
 
-def test_a_group_that_the_file_knows_and_nobody_made_is_missing_with_all_its_nodes() -> None:
+def test_a_group_that_the_file_knows_and_aws_does_not_have_is_missing_with_all_its_nodes() -> None:
     decision = decide_one()
 
     assert decision.verdict is Verdict.ABSENT

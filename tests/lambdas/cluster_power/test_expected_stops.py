@@ -25,7 +25,7 @@ def group(scene: Scene) -> FakeGroup:
 
 
 def judged(group: FakeGroup) -> dict[str, Any]:
-    """Return what somebody sees of a group who judges that it may stop."""
+    """Return what a caller that judges whether a group may stop has read of it."""
     return {"expected_size": group.desired, "expected_instance_ids": [one for one, _ in group.nodes]}
 
 

@@ -116,7 +116,7 @@ def test_a_stop_is_recorded_first_then_applied(scene: Scene) -> None:
     )
 
 
-def test_who_stopped_it_first_and_why_stays_when_somebody_stops_it_again(scene: Scene) -> None:
+def test_who_stopped_it_first_and_why_stays_when_another_stops_it_again(scene: Scene) -> None:
     scene.add()
     scene.order("stop", by="ana", reason="weekend")
 
@@ -271,7 +271,7 @@ def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:
     assert foreign.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
 
 
-def test_an_item_that_somebody_spoiled_stops_everything_but_an_order(scene: Scene) -> None:
+def test_an_item_that_cannot_be_read_stops_everything_but_an_order(scene: Scene) -> None:
     group = scene.add()
     scene.minute(2)
     scene.dynamodb.change("power#base-pod", "workers", state="stoped")

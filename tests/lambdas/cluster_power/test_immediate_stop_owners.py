@@ -1,4 +1,4 @@
-"""Stops that are carried out at once or not at all, of Spot Fleets and of node groups with two owners."""
+"""Stops that happen at once or not at all, of Spot Fleets and of node groups with two owners."""
 
 import pytest
 
@@ -66,7 +66,9 @@ def test_a_fleet_that_is_being_modified_runs_on(fleet: tuple[Scene, FakeFleet]) 
     assert (request.target, request.alive, stopped(scene)) == (4, 4, [])
 
 
-def test_a_fleet_that_somebody_modifies_while_it_looks_is_not_modified_twice(fleet: tuple[Scene, FakeFleet]) -> None:
+def test_a_fleet_that_an_operator_modifies_while_it_looks_is_not_modified_twice(
+    fleet: tuple[Scene, FakeFleet],
+) -> None:
     scene, request = fleet
 
     def modify() -> None:

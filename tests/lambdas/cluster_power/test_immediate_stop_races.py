@@ -1,4 +1,4 @@
-"""Stops that are carried out at once or not at all, where something else happens at the same moment."""
+"""Stops that happen at once or not at all, where something else happens at the same moment."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def once_it_is_sized(scene: Scene, happens: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 8])
-def test_a_size_that_somebody_sets_at_the_same_moment_stays(scene: Scene, group: FakeGroup, size: int) -> None:
+def test_a_size_that_an_operator_sets_at_the_same_moment_stays(scene: Scene, group: FakeGroup, size: int) -> None:
     before = scene.recorded()
 
     def size_otherwise() -> None:
@@ -56,7 +56,7 @@ def test_a_size_that_somebody_sets_at_the_same_moment_stays(scene: Scene, group:
     assert (group.desired, group.in_service, stopped(scene)) == (size, size, [])
 
 
-def test_a_size_that_somebody_sets_while_it_looks_stays(scene: Scene, group: FakeGroup) -> None:
+def test_a_size_that_an_operator_sets_while_it_looks_stays(scene: Scene, group: FakeGroup) -> None:
     def size_otherwise() -> None:
         group.desired = 5
 

@@ -1,4 +1,4 @@
-"""Stops that are carried out at once or not at all, and what the ticks after them do."""
+"""Stops that happen at once or not at all, and what the ticks after them do."""
 
 import pytest
 
@@ -178,7 +178,7 @@ def test_a_group_that_was_stopped_before_stays_stopped(scene: Scene, group: Fake
     assert group.desired == 0
 
 
-def test_nodes_that_somebody_started_in_a_stopped_group_run_on(scene: Scene, group: FakeGroup) -> None:
+def test_nodes_that_an_operator_started_in_a_stopped_group_run_on(scene: Scene, group: FakeGroup) -> None:
     scene.order("stop", by="ana", reason="weekend")
     scene.minute(2)
     group.desired = 2

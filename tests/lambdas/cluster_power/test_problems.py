@@ -96,7 +96,7 @@ MESSAGES = [
         "spotFleetRequestConfigurationInvalid: r4.2xlarge, ami-1, Linux/UNIX: The associatePublicIPAddress parameter "
         "can only be specified for the network interface with DeviceIndex 0.",
     ),
-    (ProblemKind.OTHER, "A thing that nobody has seen. Launching EC2 instance failed."),
+    (ProblemKind.OTHER, "An unknown reason. Launching EC2 instance failed."),
     (
         ProblemKind.OTHER,
         "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token e85eb647-4fe0-4909-b341-"
@@ -209,7 +209,7 @@ def test_suspended_launching_is_a_problem_of_its_own() -> None:
         )
 
 
-def test_of_a_group_that_somebody_else_sized_it_is_said_what_auto_scaling_does_itself() -> None:
+def test_of_a_group_that_an_operator_sized_it_is_said_what_auto_scaling_does_itself() -> None:
     for found, words in (
         (group(launch("InsufficientInstanceCapacity")), "Auto Scaling asks for them again, for about a day."),
         (group(launching_suspended="It failed for 24 hours"), "A start command resumes it."),
@@ -292,7 +292,7 @@ def test_nodes_that_are_set_up_and_verified_are_not_missing() -> None:
         assert outlook(found) is expected
 
 
-def test_a_group_that_somebody_else_sized_is_never_called_slow() -> None:
+def test_a_group_that_an_operator_sized_is_never_called_slow() -> None:
     """Nobody knows since when it has that size."""
     assert outlook(group(), ours=False) is Outlook.PENDING
     assert outlook(group(launch("quota")), ours=False) is Outlook.PROBLEM
@@ -315,7 +315,7 @@ def stuck(*states: str, minutes: float = 10, **settings: Any) -> Group:
         pytest.param(stuck("Terminating"), 1, Outlook.COMPLETE, id="no more than should"),
         pytest.param(stuck("Terminating", minutes=9.9), 0, Outlook.PENDING, id="within the grace"),
         pytest.param(stuck("Terminating"), 0, Outlook.PROBLEM, id="the grace is over"),
-        pytest.param(stuck("Terminating", record=Record()), 0, Outlook.PENDING, id="nobody knows since when"),
+        pytest.param(stuck("Terminating", record=Record()), 0, Outlook.PENDING, id="since when is not known"),
     ],
 )
 def test_the_outlook_on_nodes_too_many(found: Group, goal: int, expected: Outlook) -> None:

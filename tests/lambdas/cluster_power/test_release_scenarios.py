@@ -59,7 +59,7 @@ def test_the_reservation_is_lowered_when_a_window_ends_of_a_group_that_is_limite
     assert "its capacity reservation cr-held holds 1 instance, which is billed" in ended["reason"]
 
 
-def test_a_running_group_that_somebody_emptied_keeps_its_reservation(
+def test_a_running_group_that_an_operator_emptied_keeps_its_reservation(
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:
     """Its state says that its nodes are to come back; EC2 may not have the capacity again."""
@@ -87,7 +87,7 @@ def test_a_group_that_waits_for_a_deploy_to_end_keeps_its_new_reservation(scene:
     assert (new.in_service, reservation.bought, scene.ec2.writes) == (8, 8, [])
 
 
-def test_a_reservation_of_which_nobody_says_how_much_is_used_is_not_lowered(
+def test_a_reservation_of_which_ec2_does_not_say_how_much_is_used_is_not_lowered(
     scene: Scene, reservation: FakeReservation
 ) -> None:
     scene.minute(2)
@@ -196,7 +196,7 @@ def test_a_deploy_that_writes_the_count_again_is_followed_by_lowering_again(
     assert reservation.bought == 1
 
 
-def test_a_reservation_that_somebody_lowered_under_a_running_group_is_raised_again(
+def test_a_reservation_that_an_operator_lowered_under_a_running_group_is_raised_again(
     scene: Scene, group: FakeGroup, reservation: FakeReservation
 ) -> None:
     scene.minute(2)

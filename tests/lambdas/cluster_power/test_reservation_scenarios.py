@@ -1,4 +1,4 @@
-"""The power function on a node group with a reservation that is kept: it is read and told of, and never touched."""
+"""The power function on a node group with a reservation that is kept: it is read and reported, and never touched."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Nodes that an order to terminate names and that stay, and what is told of them."""
+"""Nodes that an order to terminate names and that stay, and what is reported of them."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_what_fails_for_one_node_is_raised_after_the_others_and_made_good_by_the
     assert group.desired == 5
 
 
-def test_an_order_that_nobody_permitted_takes_nothing_and_leaves_no_mark(scene: Scene, group: FakeGroup) -> None:
+def test_an_order_that_iam_does_not_permit_takes_nothing_and_leaves_no_mark(scene: Scene, group: FakeGroup) -> None:
     idle = middle(group, 1)
     scene.auto_scaling.fail_next(TERMINATE, "AccessDenied", message="not you")
 
@@ -208,7 +208,7 @@ def test_where_another_node_might_go_in_its_place_none_goes(
     assert (asked(scene), group.desired, scene.record(group).terminated) == ([], size, None)
 
 
-def test_a_minimum_that_somebody_set_is_auto_scalings_to_keep(scene: Scene, group: FakeGroup) -> None:
+def test_a_minimum_that_an_operator_set_is_auto_scalings_to_keep(scene: Scene, group: FakeGroup) -> None:
     group.minimum = 7
 
     message = refused(scene, middle(group, 2))

@@ -115,7 +115,7 @@ def test_a_node_that_goes_already_counts_as_done_and_is_not_asked_again(scene: S
     assert (told["terminated"], told["desired"]) == (idle, 5)
 
 
-def test_nodes_that_somebody_started_in_a_stopped_group_can_be_taken(scene: Scene, group: FakeGroup) -> None:
+def test_nodes_that_an_operator_started_in_a_stopped_group_can_be_taken(scene: Scene, group: FakeGroup) -> None:
     scene.order("stop", by="ana", reason="weekend")
     scene.minute()
     group.desired = 2

@@ -11,7 +11,7 @@ import pytest
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.init.command import Given, Zones
 from cdk_training_cluster_stacks.init.command import run as init
-from cdk_training_cluster_stacks.preflight.checks import Aws, Line, Outcome, carry_out, exit_status
+from cdk_training_cluster_stacks.preflight.checks import Aws, Line, Outcome, exit_status, run_checks
 from cdk_training_cluster_stacks.preflight.command import checks_of, run, values
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
 from cdk_training_cluster_stacks.showing import json_text
@@ -39,7 +39,7 @@ def user(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
 
 
 def _asked(needs: Needs, user: Aws) -> dict[str, Line]:
-    return {line.name: line for line in carry_out(checks_of(needs, datetime.now(UTC)), user)}
+    return {line.name: line for line in run_checks(checks_of(needs, datetime.now(UTC)), user)}
 
 
 def _not_passed(lines: dict[str, Line]) -> dict[str, Outcome]:

@@ -116,7 +116,7 @@ def test_cpu_use_of_all_vcpus_together_is_reported_by_instance_alone(vendor: Acc
 
 
 @WITH_AGENT
-def test_efa_traffic_is_reported_where_somebody_asks_for_it_and_no_series_an_adapter(
+def test_efa_traffic_is_reported_where_a_policy_asks_for_it_and_no_series_an_adapter(
     vendor: AcceleratorVendor,
 ) -> None:
     asked = agent_configuration(vendor, cluster="llama", node_group="workers", efa_traffic=True)

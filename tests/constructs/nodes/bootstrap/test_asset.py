@@ -58,7 +58,7 @@ def test_jobs_find_the_package_and_its_entry_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_the_agent_reports_efa_traffic_where_somebody_asks_for_it(tmp_path: Path, asked: bool) -> None:
+def test_the_agent_reports_efa_traffic_where_a_policy_asks_for_it(tmp_path: Path, asked: bool) -> None:
     write_scripts(tmp_path, AcceleratorVendor.NVIDIA, efa_traffic=asked)
     agent = json.loads((tmp_path / "agent.json").read_text())
     assert ("efa" in agent["metrics"]["metrics_collected"]) is asked

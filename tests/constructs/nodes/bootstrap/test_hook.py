@@ -112,7 +112,7 @@ def test_every_later_boot_waits_for_the_network(pooled: NodeSandbox) -> None:
     assert "ExecStart=/bin/bash /opt/cdk-training-cluster/scripts/bootstrap.sh --boot\n" in unit
 
 
-def test_a_node_for_which_no_hook_waits_asks_nobody(make_node: MakeNode) -> None:
+def test_a_node_for_which_no_hook_waits_calls_nothing(make_node: MakeNode) -> None:
     node = make_node()
     assert node.bootstrap().returncode == 0
     assert node.bootstrap("--boot").returncode == 0
@@ -245,7 +245,7 @@ def test_a_verification_hides_no_set_up_that_failed(verified: NodeSandbox) -> No
         *("Terminating", "Terminating:Wait", "Warmed:Terminating:Wait", "Warmed:Running"),
     ],
 )
-def test_a_node_that_nobody_waits_for_is_done(pooled: NodeSandbox, state: str) -> None:
+def test_a_node_that_no_hook_waits_for_is_done(pooled: NodeSandbox, state: str) -> None:
     pooled.in_states(state)
     said = pooled.step("hook.sh")
     assert said.returncode == 0

@@ -46,7 +46,7 @@ def _runtime(cores: dict[str, float], *, error: str = "", counters_error: str = 
         (_report(_runtime({"0": 10}), _runtime({"1": 20, "0": 30})), {0: 30, 1: 20, 2: 0, 3: 0}),
     ],
 )
-def test_a_core_that_nobody_holds_is_idle(report: dict[str, Any], cores: dict[int, float]) -> None:
+def test_a_core_that_no_process_holds_is_idle(report: dict[str, Any], cores: dict[int, float]) -> None:
     assert utilization(report, 2) == cores
 
 

@@ -235,7 +235,7 @@ def test_variables_that_do_no_good_are_warned_about(cluster: _Cluster, name: str
         {},
     ],
 )
-def test_other_variables_are_nobody_s_business(cluster: _Cluster, environment: dict[str, str]) -> None:
+def test_other_variables_are_left_alone(cluster: _Cluster, environment: dict[str, str]) -> None:
     cluster.bootstrap(environment=environment)
     assert Annotations.from_stack(cluster.stack).find_warning("*", Match.any_value()) == []
 

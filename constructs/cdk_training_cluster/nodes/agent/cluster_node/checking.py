@@ -52,11 +52,11 @@ class Check(NamedTuple):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, in words.
+    """Return a count with its noun: `1 GPU`, `8 GPUs`.
 
     Args:
-        number: The number.
-        noun: One of them.
+        number: The count.
+        noun: The noun in the singular.
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

@@ -24,7 +24,7 @@ from .versions import check_versions, versions
 PASSED, FAILED, WRONG_CALL, OTHER_HOST = 0, 1, 2, 3
 
 _MOMENTS = {
-    "boot": "every check, the tests of speed too, and the result is recorded and told",
+    "boot": "every check, the tests of speed too, and the result is recorded and reported",
     "job-start": "what a job needs, without tests of speed",
     "job-end": "the devices",
     "job": "the devices, without asking a GPU or the file system: under a job",
@@ -40,7 +40,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="cluster-node verify",
         description="Check whether this node is fit to train: accelerators, network, limits, file system, clock, "
-        "disks, versions and speed. A floor that nobody has measured fails no node: it is called provisional.",
+        "disks, versions and speed. A floor that was not measured on such nodes is called provisional and fails "
+        "no node.",
         epilog="Exit status: 0 when all checks pass, 1 when one fails, 2 for a wrong call, 3 when one fails for "
         "which the fault table asks for a reboot or another instance.",
     )
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
         "--at", choices=_MOMENTS, default="boot", help="; ".join(f"{k}: {v}" for k, v in _MOMENTS.items())
     )
     parser.add_argument("--json", action="store_true", help="print every check as JSON")
-    parser.add_argument("--dry-run", action="store_true", help="record and tell nothing")
+    parser.add_argument("--dry-run", action="store_true", help="record and report nothing")
     parser.add_argument(
         "--nccl-output", type=Path, metavar="FILE", help="judge what all_reduce_perf printed into a file"
     )
