@@ -71,9 +71,11 @@ def _judge(
     last = view.record.held(instance_id)
     waits = last is not None and last.waits and not node.has_reported_since(last.reported or last.ended)
     is_out = owned is not None and owned.in_standby
+    # Auto Scaling refuses ExitStandby of one that is only EnteringStandby: "The instance i-... is not in Standby".
+    may_return = owned is not None and owned.state == "Standby"
     if last is not None and waits and last.refused and (is_out or need is not None):
         return _refused(last, view, context)
-    if last is not None and is_out and not under_repair:
+    if last is not None and may_return and not under_repair:
         finding = _resume(last, need, view, context)
         if finding is not None:
             return finding

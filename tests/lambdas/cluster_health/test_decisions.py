@@ -225,6 +225,14 @@ def test_a_node_that_enters_standby_is_waited_for(changes: dict[str, Any]) -> No
     assert outcome(record=began.record, group=owned(state="EnteringStandby"), **changes) is Outcome.WAIT
 
 
+@pytest.mark.parametrize(("state", "expected"), [("Standby", Outcome.RETURN), ("EnteringStandby", None)])
+def test_a_node_that_an_operator_has_taken_out_again_comes_back_once_it_is_there(
+    state: str, expected: Outcome | None
+) -> None:
+    record = GroupRecord(past=(past(NODE, end=End.HELD),))
+    assert outcome(QUIET, record=record, group=owned(state=state, in_service=1)) is expected
+
+
 @pytest.mark.parametrize("traits", [SPOT_FLEET, PCS_COMPUTE_NODE_GROUP])
 def test_nodes_that_cannot_be_rebooted_are_replaced_once_they_are_drained(traits: OwnerTraits) -> None:
     began = look(traits=traits)
