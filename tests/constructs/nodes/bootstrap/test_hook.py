@@ -131,6 +131,7 @@ def verified(make_node: MakeNode) -> NodeSandbox:
     node = make_node(LAUNCH_HOOK="ready", MOUNT_SOURCE="", MOUNT_POINT="", EXPECTED=expected, RUNS_TABLE="runs")
     node.in_states("Pending:Wait")
     (node.sandbox / "places").write_text("3\n")
+    node.write("var/lib/cdk-training-cluster/set-up", "i-0a1b2c3d4e5f67890\n")
     return node
 
 
@@ -191,6 +192,7 @@ def test_of_many_nodes_that_fail_together_three_a_day_are_replaced(verified: Nod
         def place_of(node: str, *, days: float = 0) -> int | None:
             """Let DynamoDB answer what the node asks; return the place that it gets."""
             verified.becomes(node)
+            verified.write("var/lib/cdk-training-cluster/set-up", node)
             (verified.sandbox / "calls").write_text("")
             verified.step("hook.sh --bad")
             asked = [call.partition("--cli-input-json ")[2] for call in verified.calls if "put-item" in call]
@@ -220,6 +222,8 @@ def test_a_node_that_failed_its_verification_says_so_until_it_passes_and_is_read
         assert verified.state["message"].startswith("verification failed: efa_state: rdmap0s6 is 1: DOWN")
     # Another instance would have the fault too.
     assert _completions(verified) == []
+    counted = [call for call in verified.calls if "put-metric-data" in call]
+    assert ["VerificationFailed" in call for call in counted] == [True, True]
     verified.write(port, "4: ACTIVE\n")
     assert verified.bootstrap("--boot").returncode == 0
     assert (verified.state["state"], _completions(verified)) == ("ready", [COMPLETED] * bool(hook))
@@ -348,6 +352,19 @@ def test_a_node_made_of_the_image_of_another_is_not_called_ready_for_it(pooled: 
     pooled.in_states("Pending:Wait")
     assert pooled.bootstrap("--boot").returncode == 0
     assert _completions(pooled) == []
+
+
+def test_a_node_made_of_the_image_of_another_is_not_replaced_before_it_is_set_up(verified: NodeSandbox) -> None:
+    assert verified.bootstrap().returncode == 0
+    verified.becomes("i-0f0f0f0f0f0f0f0f0")
+    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
+    before = len(verified.steps)
+    assert verified.bootstrap("--boot").returncode == 0
+    assert len(verified.steps) == before
+    # Its set-up has begun meanwhile.
+    (verified.root / "var/lib/cdk-training-cluster/set-up").unlink()
+    assert verified.bootstrap("--boot").returncode == 1
+    assert _completions(verified) == [COMPLETED]
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,10 @@ attempt() {
   return "$status"
 }
 
+# report [counted]
 report() {
   reported=yes
-  report_failure "$step" "$message" 2>&1 | tee -a "$LOG" >&2
+  report_failure "$step" "$message" "$@" 2>&1 | tee -a "$LOG" >&2
 }
 
 # run STEP COMMAND...
@@ -62,9 +63,10 @@ verify() {
   local status=0 drained=$ROOT/run/cdk-training-cluster/drain/verify
   attempt verify bash verify.sh "$@" || status=$?
   if ((status == 0)); then return; fi
-  if [[ -s $drained ]]; then message=$(head -n 1 "$drained"); fi
-  # Of a node whose set-up failed, the state says so still: that is what an operator has to mend.
-  if [[ -f $COMPLETE ]]; then report; fi
+  if [[ -s $drained ]]; then message=$(head -n 1 "$drained"); else drained=; fi
+  # Of a node whose set-up failed, the state says so still: that is what an operator has to mend. A verification that says
+  # why it failed has counted that itself, and has an alarm of its own.
+  if [[ -f $COMPLETE ]]; then report "${drained:+counted}"; fi
   reported=yes
   if ((status == OTHER_HOST)) && [[ -n $LAUNCH_HOOK ]]; then bash hook.sh --bad >>"$LOG" 2>&1 || true; fi
   exit 1
@@ -84,6 +86,11 @@ finish() {
 mkdir -p "${LOG%/*}" "$STATE_DIR"
 touch "$LOG"
 if [[ ${1:-} == --boot ]]; then
+  if [[ -s $SET_UP ]] && find_instance && [[ $(<"$SET_UP") != "$instance" ]]; then
+    log "the image was made of $(<"$SET_UP"): $instance is set up first" >>"$LOG"
+    reported=yes
+    exit 0
+  fi
   # What failed at an earlier boot is tried again now.
   if [[ -f $COMPLETE ]]; then report_state running "" "" || log "the state could not be written"; fi
   run nvme bash nvme.sh

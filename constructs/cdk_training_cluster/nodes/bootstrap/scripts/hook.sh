@@ -74,12 +74,13 @@ complete() {
 }
 
 retry 5 find_instance || die "error: the instance metadata service does not say which instance this is"
+# An image may have been made of a node that was set up: the new one has not been, and what its first boot verifies
+# meanwhile says nothing of it.
+if [[ ${1:-} == --@(boot|bad) && (! -f $SET_UP || $(<"$SET_UP") != "$instance") ]]; then
+  log "error: $instance has not been set up to the end, so Auto Scaling gets no answer of it"
+  exit 0
+fi
 if [[ ${1:-} == --boot ]]; then
-  # An image may have been made of a node that was set up: the new one has not been.
-  if [[ ! -f $SET_UP || $(<"$SET_UP") != "$instance" ]]; then
-    log "error: $instance has not been set up to the end, so Auto Scaling gets no answer that it is ready"
-    exit 0
-  fi
   if [[ -n $MOUNT_SOURCE ]]; then bash mount.sh || exit 1; fi
 elif [[ ${1:-} == --bad ]]; then
   result=ABANDON

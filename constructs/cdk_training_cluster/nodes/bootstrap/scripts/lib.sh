@@ -143,11 +143,13 @@ to_console() {
   printf 'cdk-training-cluster: %s\n' "$1" >>"$ROOT/dev/console"
 }
 
-# report_failure STEP MESSAGE: on the node, on its console, and in CloudWatch. None of them hides the failure itself.
+# report_failure STEP MESSAGE [counted]: on the node, on its console, and in CloudWatch, unless it is counted already. None
+# of them hides the failure itself.
 report_failure() {
   log "step $1 failed: $2"
   report_state failed "$1" "$2" || log "the state could not be written"
   to_console "bootstrap failed at $1: $2" || log "the console could not be written"
+  if [[ -n ${3:-} ]]; then return; fi
   aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \
     --metric-data "$FAILURE_METRIC" || log "the failure could not be counted in CloudWatch"
 }
