@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -149,19 +150,22 @@ def prometheus(directory: Path, configuration: Mapping[str, Any], *flags: str) -
     """
     directory.mkdir()
     (directory / "prometheus.yml").write_text(json.dumps(configuration))
-    port = _free_port()
-    arguments = ["--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{port}", *flags]
+    # Prometheus takes a free port itself: one that is chosen here another process may take meanwhile.
+    arguments = ["--config.file=prometheus.yml", "--web.listen-address=127.0.0.1:0", *flags]
     environment = {**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     with (
         (directory / "log").open("w") as log,
         subprocess.Popen([program("prometheus"), *arguments], cwd=directory, env=environment, stderr=log) as process,
     ):
         try:
-            yield Server(f"127.0.0.1:{port}")
+            yield Server(_address(process, directory / "log"))
         finally:
             process.terminate()
 
 
-def _free_port() -> int:
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        return server.server_port
+def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    while process.poll() is None:
+        if found := re.search(r'msg="Listening on" address=(\S+)', log.read_text()):
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())
