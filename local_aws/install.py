@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from moto import backends
 from moto.amp import urls as prometheus_urls
 from moto.amp.responses import PrometheusServiceResponse
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
@@ -371,6 +372,9 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
         setattr(EC2Backend, name, _one_after_the_other(guard, getattr(EC2Backend, name)))
     for name, aftermath in _AFTERMATHS:
         setattr(EC2Backend, name, _one_after_the_other(getattr(EC2Backend, name), aftermath))
+    # Each request looks for its service among them: 200 folders that would be listed anew.
+    services = frozenset(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: services
     for paths, path, answer in _PATHS:
         paths[path] = answer
     for kind, prefix in _TAGGED_KINDS:

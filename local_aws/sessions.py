@@ -1,7 +1,7 @@
 """boto3 clients that only ever talk to the local AWS, whatever this process's environment holds."""
 
 import os
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -14,6 +14,9 @@ from botocore.configprovider import (
 )
 
 from local_aws import settings
+
+# Each session of boto3 would read its services' models anew; moto makes one for each service, to learn its regions.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 _lock = Lock()
 

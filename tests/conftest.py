@@ -6,11 +6,9 @@ That is the local AWS, one for each worker, and the cloud assemblies of examples
 import fcntl
 import os
 from collections.abc import Callable
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import botocore.session
 import pytest
 from hypothesis import settings
 
@@ -22,9 +20,6 @@ __all__ = ["aws", "nodes", "stacks"]
 # The validation costs seconds in every process; the tests of the examples turn it on in processes of their own.
 os.environ["CDK_VALIDATION"] = "false"
 os.environ["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
-
-# Each session of boto3 would read its services' models anew, half a second of a test; no test changes them.
-botocore.session.create_loader = cache(botocore.session.create_loader)
 
 # How long an example takes is no property of what is tested. The examples are the same in every run, so that a run
 # says whether a change is sound; `pytest --hypothesis-profile=random` looks for new ones.
