@@ -57,6 +57,19 @@ def replace_or_put_back(view: GroupView, instance_id: str, region: str) -> str:
     return f"{replaced}\n{put_back(view, instance_id, region)}" if view.traits.reboots else replaced
 
 
+def end_activity(view: GroupView, region: str) -> str:
+    """Return how an operator sees what an Auto Scaling group is busy with, and ends an instance refresh.
+
+    Args:
+        view: The node group.
+        region: The cluster's region.
+    """
+    name = shlex.quote(view.group.name if view.group is not None else view.name)
+    group = f"--region {region} --auto-scaling-group-name {name}"
+    see = f"To see what it is busy with:\naws autoscaling describe-scaling-activities {group} --max-items 5"
+    return f"{see}\nTo end an instance refresh:\naws autoscaling cancel-instance-refresh {group}"
+
+
 def keep_it(instance_id: str, region: str) -> str:
     """Return how an operator keeps a node from being rebooted or replaced.
 

@@ -106,7 +106,8 @@ class HealthExecutor:
         except OwnerBusyError:
             self._logger.info(f"{finding.node_group}: its {group.owner.noun} is busy; a later run asks again")
             # An owner that is busy refuses nothing: the time of the step begins anew.
-            self._record_answer(finding, replace(repair, since=repair.asked))
+            busy_since = repair.busy_since or repair.asked
+            self._record_answer(finding, replace(repair, since=repair.asked, busy_since=busy_since))
             return False
         except AWS_ERRORS as error:
             self._failures.add(
@@ -114,9 +115,9 @@ class HealthExecutor:
             )
             operation = f"{error.operation_name}: " if isinstance(error, ClientError) else ""
             said = f"{operation}{error_text(error)}"[:_MAX_ERROR].rstrip(".")
-            self._record_answer(finding, replace(repair, error=said))
+            self._record_answer(finding, replace(repair, error=said, busy_since=None))
             return False
-        self._record_answer(finding, replace(repair, answered=True, error=""))
+        self._record_answer(finding, replace(repair, answered=True, error="", busy_since=None))
         return True
 
     def _record_answer(self, finding: Finding, repair: Repair) -> None:

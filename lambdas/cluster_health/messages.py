@@ -14,6 +14,7 @@ _TITLES = {
     Outcome.HELD: "is broken and waits for you",
     Outcome.KEPT: "is broken and kept by an operator",
     Outcome.PLACE: "is broken, and its node group lacks a node",
+    Outcome.BUSY: "is broken, and its node group is busy",
     Outcome.BUDGET: "is broken, and no repair is left",
     Outcome.REPORT: "is broken; repairs are off (health: act)",
     Outcome.OWNER: "is broken, and its service repairs it",

@@ -57,6 +57,9 @@ class Outcome(StrEnum):
     PLACE = "place"
     """Nothing: its group lacks a node that EC2 has not launched for long, and may have none for its place either."""
 
+    BUSY = "busy"
+    """Nothing at the moment: what owns it has been busy for long, and is asked again."""
+
     BUDGET = "budget"
     """Nothing: the repairs of the window are spent."""
 
@@ -83,7 +86,7 @@ class Outcome(StrEnum):
         return self in _MESSAGES
 
 
-_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.PLACE, Outcome.REPORT})
+_WAITS = frozenset({Outcome.KEPT, Outcome.HELD, Outcome.BUDGET, Outcome.PLACE, Outcome.BUSY, Outcome.REPORT})
 _ENDS = frozenset({Outcome.RETURNED, Outcome.REPLACED, Outcome.LEFT})
 _MESSAGES = _WAITS | _ENDS | {Outcome.CORDON, Outcome.REPLACE, Outcome.RELEASE, Outcome.OWNER}
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import put_back, replace_or_put_back, verify_again
+from cluster_health.commands import end_activity, put_back, replace_or_put_back, verify_again
 from cluster_health.needs import find_need, is_down
 from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
@@ -25,6 +25,9 @@ from cluster_health.records import End, Repair, Step
 
 _ASK_AGAIN = timedelta(minutes=1)
 """How long after an owner was asked for a step it is asked again, where its answer is not known."""
+
+_BUSY_FOR = timedelta(minutes=30)
+"""How long an owner may be busy before a message asks an operator to look, and it is asked less often."""
 
 _SHOWS_WITHIN = timedelta(minutes=5)
 """How long after an owner has agreed to a step its description may not show it."""
@@ -226,8 +229,11 @@ class Progress:
         is_new = step is not repair.step
         if not is_new and self._is_refused():
             return self._give_up(step)
-        patience = _SHOWS_WITHIN if repair.answered else _ASK_AGAIN
+        is_busy = repair.busy_since is not None and not self._context.is_recent(repair.busy_since, _BUSY_FOR)
+        patience = _SHOWS_WITHIN if repair.answered or is_busy else _ASK_AGAIN
         if not is_new and self._context.is_recent(repair.asked, patience):
+            if is_busy:
+                return self._wait_for_owner(step)
             return self._finding(Outcome.WAIT, text)
         since = now if is_new else repair.since
         rebooted = repair.rebooted or step is Step.REBOOT
@@ -238,6 +244,7 @@ class Progress:
             asked=now,
             answered=False,
             error="" if is_new else repair.error,
+            busy_since=None if is_new else repair.busy_since,
             rebooted=rebooted,
             boot_id=self._node.boot_id if is_new and step is Step.REBOOT else repair.boot_id,
         )
@@ -248,6 +255,13 @@ class Progress:
         # A function that did not run for a while has not been refused anything in that time.
         repair, bound = self._repair, self._context.policy.verify_timeout
         return not repair.answered and repair.asked - repair.since >= bound
+
+    def _wait_for_owner(self, step: Step) -> Finding:
+        """Ask an operator to look at what keeps the owner busy for long."""
+        noun, since = self._view.traits.noun, time_text(self._repair.busy_since or self._repair.asked)
+        again = f"is asked again every {format_minutes(_SHOWS_WITHIN)}"
+        text = f"waits for its {step}: its {noun} has been busy since {since}, and {again}"
+        return replace(self._finding(Outcome.BUSY, text), undo=end_activity(self._view, self._context.region))
 
     def _give_up(self, step: Step) -> Finding:
         """Leave a node to an operator whose next step AWS keeps refusing."""

@@ -57,6 +57,7 @@ class Repair(Open):
         asked: When the owner was last asked for the step, or was about to be.
         answered: Whether the owner has answered that.
         error: The error that AWS has answered last, while it refuses the step. Empty: none.
+        busy_since: Since when the owner answers that it is busy. None: it does not.
         rebooted: Whether the node was rebooted, or was about to be.
         boot_id: During which boot the node was when it was last to be rebooted; before, when the repair began.
     """
@@ -70,6 +71,7 @@ class Repair(Open):
     asked: datetime
     answered: bool = False
     error: str = ""
+    busy_since: datetime | None = None
     rebooted: bool = False
     boot_id: str = ""
 

@@ -16,7 +16,7 @@ from health_histories import History
 _NUMBER = int(os.environ.get("HEALTH_HISTORIES", "240"))
 _CHUNK = 500
 
-_DECIDED = {f"decided: {one}" for one in set(Outcome) - {Outcome.OWNER, Outcome.REPORT}}
+_DECIDED = {f"decided: {one}" for one in set(Outcome) - {Outcome.OWNER, Outcome.REPORT, Outcome.BUSY}}
 _DONE = {f"done: {one}" for one in (Outcome.CORDON, Outcome.REBOOT, Outcome.REPLACE, Outcome.RETURN)}
 _HAPPENS = {
     *("node breaks", "node is silent", "node recovers", "node vanishes", "node never boots", "host comes back"),

@@ -124,12 +124,21 @@ def test_what_aws_refuses_is_not_asked_for_ever(
         assert node not in scene.both()
 
 
-def test_a_group_that_is_busy_for_long_refuses_nothing(scene: HealthScene, group: FakeGroup) -> None:
+def test_a_group_that_is_busy_for_long_refuses_nothing_and_one_message_says_so(
+    scene: HealthScene, group: FakeGroup
+) -> None:
     node = ids(group)[0]
-    for turn in range(25):
+    for _ in range(60):
         scene.auto_scaling.fail_next("EnterStandby", "ResourceContention")
-        scene.both() if turn else scene.fault(node)
-    scene.both(2)
+    scene.fault(node)
+    scene.both(29)
+    assert scene.subjects() == []
+    scene.both(60)
+    assert scene.subjects() == [f"base-pod: {node} of workers is broken, and its node group is busy"]
+    command = f"cancel-instance-refresh --region us-east-1 --auto-scaling-group-name {group.name}"
+    assert command in scene.sns.messages[0]["Message"]
+    scene.auto_scaling.mend()
+    scene.both(6)
     assert group.standby == [node]
 
 
