@@ -9,6 +9,7 @@ import pytest
 from cluster_job import heartbeat
 from cluster_job.drain import JOB_FOLDER, drain_request
 from cluster_job.heartbeat import beating, is_taken_over, take_over
+from max_seconds import MAX_SECONDS
 
 
 class _Beats:
@@ -30,7 +31,7 @@ def test_heartbeats_are_sent_but_while_a_process_of_the_script_lives_that_sends_
     monkeypatch.setenv(JOB_FOLDER, str(tmp_path))
     assert not is_taken_over(tmp_path)
     with beating(beats, tmp_path, every=0):
-        assert beats.seen.acquire(timeout=30)
+        assert beats.seen.acquire(timeout=MAX_SECONDS)
     assert beats.silent is None
     take_over()
     assert is_taken_over(tmp_path)
@@ -40,7 +41,7 @@ def test_heartbeats_are_sent_but_while_a_process_of_the_script_lives_that_sends_
     os.utime(tmp_path / ".reports", (0, 0))
     beats = _Beats()
     with beating(beats, tmp_path, every=0):  # torchrun waits for a node, and sets up again
-        assert all(beats.seen.acquire(timeout=30) for _ in range(2))
+        assert all(beats.seen.acquire(timeout=MAX_SECONDS) for _ in range(2))
     assert beats.silent is not None
     assert beats.silent > 50 * 365 * 86_400
     assert drain_request() is None
@@ -56,6 +57,6 @@ def test_a_heartbeat_that_fails_is_said_once_and_tried_again(
         raise OSError("no route to host")
 
     with beating(refused, tmp_path, every=0):
-        assert all(beats.seen.acquire(timeout=30) for _ in range(3))
+        assert all(beats.seen.acquire(timeout=MAX_SECONDS) for _ in range(3))
 
     assert capfd.readouterr().err.count("no heartbeat can be sent, and the job goes on: no route to host") == 1

@@ -12,6 +12,7 @@ import pytest
 from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS
 from cdk_training_cluster.nodes.bootstrap.scripts.neuron_statsd import utilization
 from cluster_contract.metrics import NODE_METRICS
+from max_seconds import MAX_SECONDS
 
 SCRIPT = SCRIPTS / "neuron_statsd.py"
 
@@ -88,7 +89,7 @@ def test_every_core_is_sent_to_the_agent_with_the_node_s_dimensions() -> None:
     reports = [_report(_runtime({"1": 87.25})), _report(error="broken"), _report()]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
         agent.bind(("127.0.0.1", 0))
-        agent.settimeout(10)
+        agent.settimeout(MAX_SECONDS)
         subprocess.run(
             [
                 *(sys.executable, str(SCRIPT), str(agent.getsockname()[1])),

@@ -29,6 +29,7 @@ from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
 from cdk_training_cluster.template_rules import broken_rules
+from max_seconds import MAX_SECONDS
 from synthesis import ZONE, new_stack
 from wrong_hyperpod import WRONG, Wrong, hyperpod_template, wrong_template
 
@@ -182,7 +183,7 @@ def test_the_lifecycle_script_never_fails(tmp_path: Path, *, reachable: bool) ->
         (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
         (tmp_path / "bin" / name).chmod(0o755)
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "ROOT": str(tmp_path)}
-    done = subprocess.run(["bash", script], env=environment, check=False, timeout=30)
+    done = subprocess.run(["bash", script], env=environment, check=False, timeout=MAX_SECONDS)
     assert done.returncode == 0
     calls = (tmp_path / "calls").read_text()
     log = (tmp_path / "var/log/cdk-training-cluster.log").read_text()
