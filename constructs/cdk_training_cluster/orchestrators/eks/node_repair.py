@@ -55,6 +55,9 @@ def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeR
     actions[_UNREACHABLE_DCGM] = "NoAction"
     return eks.CfnNodegroup.NodeRepairConfigProperty(
         enabled=enabled,
+        # As elsewhere, one node of a node group at a time: EKS sets no count of its own.
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfig.html
+        max_parallel_nodes_repaired_count=1 if enabled else None,
         node_repair_config_overrides=[
             eks.CfnNodegroup.NodeRepairConfigOverridesProperty(
                 node_monitoring_condition=_CONDITION,

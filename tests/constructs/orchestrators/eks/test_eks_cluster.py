@@ -215,6 +215,7 @@ def test_labels_and_taints_say_what_a_node_is_for(template: Template) -> None:
 
 def test_a_broken_gpu_is_replaced_and_a_broken_job_is_left_alone(template: Template) -> None:
     repair = _groups(template)["workers"]["NodeRepairConfig"]
+    assert repair["MaxParallelNodesRepairedCount"] == 1
     actions = {each["NodeUnhealthyReason"]: each["RepairAction"] for each in repair["NodeRepairConfigOverrides"]}
     expected = {"NvidiaXID79Error": "Replace", "NvidiaXID48Error": "Reboot", "NvidiaXID13Error": "NoAction"}
     expected["DCGMError"] = "NoAction"
