@@ -32,13 +32,73 @@ _LABELS = {
 }
 
 
-_LOOK_FOR_DRAINS = f"""\
-for file in {node_files.DRAIN}/*; do
-  [ -e "$file" ] || continue
-  head -n 1 "$file" | tee /dev/termination-log
-  exit 1
+_FIRST = "verification"
+
+# A pod that ended at once would be made again on the same node until EKS, five minutes after a fault that its agent
+# sees, cordons it. A repair that replaces the node deletes the pod, and one that reboots it empties /run. Where
+# neither comes, the pod ends after twice that time, as the other nodes of its gang do, and is scheduled anew: a node
+# that is only cordoned holds no gang for longer.
+# https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+_WAIT_SECONDS = 600
+
+# The first process of a container gets no signal without a handler: a deleted pod would wait for its grace period.
+_WAIT_WHILE_DRAINED = f"""\
+trap 'exit 143' TERM
+waited=0
+while set -- {node_files.DRAIN}/* && [ -e "$1" ]; do
+  if [ $((waited % 60)) -eq 0 ]; then
+    printf 'The job waits for its node, which is drained: %s\n' "$(head -n 1 "$1")" | tee /dev/termination-log
+  fi
+  [ $waited -lt {_WAIT_SECONDS} ] || exit 1
+  sleep 10
+  waited=$((waited + 10))
 done
 """
+
+# Exit codes of `cluster-run`: docs/resilience/jobs.md says what they mean.
+_FOR_AN_OPERATOR = (64, 66, 70)
+_START_AGAIN = (69, 75)
+
+# Each of these fails the Job at once and with a reason of its own, by which JobSet chooses; all other failures exceed
+# the Job's backoffLimit. It needs restartPolicy Never.
+# https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+_POD_FAILURE_POLICY = {
+    "rules": [
+        {
+            "action": "FailJob",
+            "onExitCodes": {
+                "containerName": "node",
+                "operator": "In",
+                "values": [*_FOR_AN_OPERATOR, *_START_AGAIN],
+            },
+        },
+        {"action": "FailJob", "onExitCodes": {"containerName": _FIRST, "operator": "NotIn", "values": [0]}},
+        {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    ]
+}
+
+# Node losses and drains are no failures of a job, however many there are in weeks; `cluster-run` counts the job's own
+# by the hour. JobSet tells the rules of the policy apart by Kubernetes' message alone; one that fits no pattern
+# counts as any other failure does.
+# https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/keps/262-ConfigurableFailurePolicy/README.md
+_RULES = [
+    {
+        "name": "needsAnOperator",
+        "action": "FailJobSet",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": [f"^Container node .* exit code ({'|'.join(map(str, _FOR_AN_OPERATOR))}) "],
+    },
+    {
+        "name": "startsAgain",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": [
+            f"^Container node .* exit code ({'|'.join(map(str, _START_AGAIN))}) ",
+            f"^Container {_FIRST} ",
+            "condition DisruptionTarget ",
+        ],
+    },
+]
 # Quotas want them of each container; the job's own container asks for more.
 _LITTLE = {"cpu": "100m", "memory": "64Mi"}
 
@@ -64,15 +124,20 @@ def command(wanted: Wanted, program: str) -> Sequence[str]:
     return [*start, "torchrun", program]
 
 
-def add_to(pod: Object, container: Object) -> None:
-    """Let a pod and its container see the node's files, and tell them of the run.
+def add_to(job_set: Object) -> None:
+    """Let the pods of a job see the node's files, tell them of the run, and say which of their failures end it.
 
-    A container before it lets no job begin on a node that failed its verification or is drained.
+    A container before theirs lets no job begin on a node that failed its verification or is drained.
 
     Args:
-        pod: The pod's specification.
-        container: Its container.
+        job_set: The specification of a JobSet with one job, whose pods have one container.
     """
+    (replicated,) = job_set["replicatedJobs"]
+    job = replicated["template"]["spec"]
+    job["podFailurePolicy"] = _POD_FAILURE_POLICY
+    job_set["failurePolicy"]["rules"] = _RULES
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
     for name, (path, kind) in _FOLDERS.items():
         pod["volumes"].append({"name": name, "hostPath": {"path": path, "type": kind}})
         container["volumeMounts"].append({"name": name, "mountPath": path, "readOnly": True})
@@ -83,10 +148,10 @@ def add_to(pod: Object, container: Object) -> None:
     ]
     pod["initContainers"] = [
         {
-            "name": "verification",
+            "name": _FIRST,
             "image": container["image"],
             # The reason is what kubectl logs and kubectl describe show.
-            "command": ["sh", "-c", _LOOK_FOR_DRAINS],
+            "command": ["sh", "-c", _WAIT_WHILE_DRAINED],
             "resources": {"requests": dict(_LITTLE), "limits": dict(_LITTLE)},
             "volumeMounts": [{"name": "cluster-drain", "mountPath": node_files.RUN, "readOnly": True}],
         }

@@ -20,7 +20,8 @@ Source: https://gallery.ecr.aws/deep-learning-containers/pytorch-training
 """
 
 _API = "trainer.kubeflow.org/v1alpha1"
-_RESTARTS = 3
+# Those that nothing else counts, such as of torchrun without `cluster-run`: they would go on for ever, and be billed.
+_RESTARTS = 10
 _NORMAL = "normal"
 
 
@@ -61,9 +62,6 @@ def runtimes(wanted: Wanted) -> Sequence[Object]:
 
 def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
     volcano = wanted.settings.queues == "volcano"
-    pod, container = dict(_pod(wanted, nodes)), _container(wanted, nodes, nodes.whole_node)
-    if cluster_run.runs_on_nodes(wanted):
-        cluster_run.add_to(pod, container)
     node = {
         "name": "node",
         "template": {
@@ -73,18 +71,19 @@ def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
                 "backoffLimit": 0,
                 "template": {
                     "spec": {
-                        **pod,
+                        **_pod(wanted, nodes),
                         **({"schedulerName": "volcano"} if volcano else {}),
-                        "containers": [container],
+                        "containers": [_container(wanted, nodes, nodes.whole_node)],
                     }
                 },
             },
         },
     }
-    template: dict[str, Any] = {
-        # A node that is lost ends its gang, which starts again from its checkpoint.
-        "spec": {"failurePolicy": {"maxRestarts": _RESTARTS}, "replicatedJobs": [node]}
-    }
+    # A node that is lost ends its gang, which starts again from its checkpoint.
+    job_set: Object = {"failurePolicy": {"maxRestarts": _RESTARTS}, "replicatedJobs": [node]}
+    if cluster_run.runs_on_nodes(wanted):
+        cluster_run.add_to(job_set)
+    template: dict[str, Any] = {"spec": job_set}
     policy: dict[str, Any] = {}
     if volcano:
         template = {"metadata": {"annotations": {QUEUE_ANNOTATION: team.name}}, **template}
@@ -109,6 +108,9 @@ def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
     if wanted.file_system is not None:
         volumes.append({"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}})
     return {
+        # JobSet's default is OnFailure, with which a container starts again in a pod whose job has failed.
+        # https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
+        "restartPolicy": "Never",
         "nodeSelector": dict(nodes.node_selector),
         "tolerations": nodes.tolerations,
         "terminationGracePeriodSeconds": cluster_run.GRACE_SECONDS,
@@ -243,4 +245,4 @@ def pod_of_a_share(wanted: Wanted, nodes: GroupNodes) -> Object:
         nodes: Where it runs.
     """
     container = {**_container(wanted, nodes, nodes.one_share), "command": ["nvidia-smi", "--list-gpus"]}
-    return {"restartPolicy": "Never", **_pod(wanted, nodes), "containers": [container]}
+    return {**_pod(wanted, nodes), "containers": [container]}

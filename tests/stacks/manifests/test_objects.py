@@ -1,8 +1,6 @@
 """The objects of a folder: what fits the nodes, what teams share, and what the custom resources' own rules demand."""
 
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from cdk_training_cluster_stacks.manifests import generated_files
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.quotas import number
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
-from cluster_contract.node_files import DRAIN
 from kubernetes_folder import (
     FOLDERS,
     NEURON,
@@ -94,20 +91,6 @@ def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: Wante
     started = [command[:-1] for command in commands if command[-1].endswith("train.py")]
     wanted_ = [*(["python3", "-m", "cluster_job.launch", "--term-seconds=95"] if has_it else []), "torchrun"]
     assert started == [wanted_] * len(started)
-
-
-def test_no_job_begins_on_a_node_that_is_drained(tmp_path: Path) -> None:
-    (runtime,) = objects(wanted(WORKERS), "TrainingRuntime")
-    (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    (first,) = node["template"]["spec"]["template"]["spec"]["initContainers"]
-    assert DRAIN.startswith(first["volumeMounts"][0]["mountPath"])
-    shell, option, script = first["command"]
-    script = script.replace(DRAIN, str(tmp_path)).replace("/dev/termination-log", "/dev/null")
-    for reason in ("", "Xid 79 of GPU 3"):
-        if reason:
-            (tmp_path / "xid-79").write_text(f"{reason}\n{{}}\n")
-        done = subprocess.run([shell, option, script], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == ((1, f"{reason}\n") if reason else (0, ""))
 
 
 def test_partitions_run_neither_gangs_nor_efa_jobs() -> None:
