@@ -1,6 +1,6 @@
 /* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
    NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING
-   and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG,
+   and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG, NVML_MIG_UNSAID (the error by which it answers whether it is divided),
    NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_FIELD (a counter of GPU 0, which is the
    length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers),
    NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say). */
@@ -87,5 +87,5 @@ int nvmlDeviceGetSramEccErrorStatus(Device device, unsigned *status) {
 int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending) {
   (void)device;
   *current = *pending = setting("NVML_MIG", 0);
-  return OK;
+  return (int)setting("NVML_MIG_UNSAID", OK);
 }

@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import time
@@ -20,7 +21,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.orchestrators.slurm.configuration import NodeGroupConfiguration
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script, pcs_commands
-from verified_node import START
+from verified_node import START, nvml
 
 _BUILT = Path(__file__).parents[2] / "build/slurm"
 _MACHINE = Path(__file__).parent / "slurm/machine.sh"
@@ -28,12 +29,9 @@ _MACHINE = Path(__file__).parent / "slurm/machine.sh"
 PATIENCE_SECONDS = 120
 # The commands that nodes have of others: what each answers is in the node's own folders.
 _COMMANDS = {
-    "nvidia-smi": """
-if [[ $* != *query-gpu* ]]; then exit; fi
-for each in /dev/nvidia[0-9]*; do
-  echo "${each#/dev/nvidia}, NVIDIA, 1, 00000000:00:00.0, 1, 0, No, No, Disabled"
-done""",
-    "cluster-node": f"exec /usr/bin/python3 -I -c '{START}' /srv/scripts /srv/scripts \"$@\"",
+    "cluster-node": f"""
+export LD_LIBRARY_PATH=/srv/nvml NVML_GPUS=$(compgen -G '/dev/nvidia[0-9]*' | wc -l)
+exec /usr/bin/python3 -I -c '{START}' /srv/scripts "$@" """,
     "stat": 'if [[ $* == *--file-system* ]]; then cat /run/file-system; else exec /usr/bin/stat "$@"; fi',
 }
 
@@ -54,6 +52,7 @@ class SlurmMachines:
         self.root = Path(f"/proc/{first_process}/root")
         (self.root / "srv/scripts").mkdir()
         write_scripts(self.root / "srv/scripts", AcceleratorVendor.NVIDIA)
+        shutil.copytree(nvml(), self.root / "srv/nvml")
         for name, does in _COMMANDS.items():
             self.put_command(name, does)
 

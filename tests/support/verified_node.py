@@ -1,24 +1,26 @@
 """A node in a directory that `cluster-node verify` looks at: a p5.48xlarge with all it has when all is well."""
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
+from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, NVIDIA_ML_PY
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from max_seconds import MAX_SECONDS
 
-START = (
-    "import sys; sys.path[:0] = [sys.argv.pop(1), sys.argv.pop(1)]; from cluster_node.__main__ import main; main()"
-)
-_FIELDS = "{}, NVIDIA H100 80GB HBM3, 16533230000{}, 00000000:5{}:00.0, 580.95.05, 0, No, No, Disabled"
+START = 'import sys; sys.path[:0] = sys.argv.pop(1).split(":"); from cluster_node.__main__ import main; main()'
+MODULES = f"{AGENT.parent}:{CONTRACT.parent}"
 COMMANDS = {
     "aws": """
 printf "%s\\n" "$*" >>"$ROOT/calls"
@@ -29,14 +31,6 @@ echo '{"Entries": [{"EventId": "1"}]}'
 """,
     "dd": "",
     "fi_info": "echo 'provider: efa'",
-    "nvidia-smi": f"""
-case $* in
-  nvlink*) for gpu in 0 1 2 3 4 5 6 7; do
-    echo "GPU $gpu: NVIDIA H100 80GB HBM3 (UUID: GPU-$gpu)"
-    for link in $(seq 0 17); do echo "	 Link $link: 26.562 GB/s"; done
-  done ;;
-  *) printf '%s\\n' {" ".join(f"'{_FIELDS.format(number, number, number)}'" for number in range(8))} ;;
-esac""",
     "stat": "echo lustre",
     "systemctl": "case $1 in is-active) echo active ;; show) echo infinity ;; esac",
     "timedatectl": "echo yes",
@@ -105,17 +99,19 @@ class VerifiedNode:
         path.write_text(f"#!/bin/bash\n{does}\n")
         path.chmod(0o755)
 
-    def verify(
-        self, *arguments: str, nvml: Path | None = None, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the program: with nvidia-ml-py where it is given a library, else with nvidia-smi."""
-        options = ["-I"] if nvml else ["-I", "-S"]
+    def verify(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the program.
+
+        Args:
+            *arguments: Its arguments.
+            **environment: The state of the GPUs, as `fake_nvml.c` has it.
+        """
         return subprocess.run(
-            [sys.executable, *options, "-c", START, str(AGENT.parent), str(CONTRACT.parent), "verify", *arguments],
+            [sys.executable, "-I", "-c", START, MODULES, "verify", *arguments],
             env={
                 "PATH": f"{self.programs}:{os.defpath}",
                 "ROOT": str(self.root),
-                "LD_LIBRARY_PATH": str(nvml or ""),
+                "LD_LIBRARY_PATH": str(nvml()),
                 "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9",
                 **environment,
             },
@@ -137,16 +133,16 @@ class VerifiedNode:
         return path.read_text().splitlines() if path.exists() else []
 
 
-def build_nvml(directory: Path) -> Path:
-    """Compile the library that stands in for NVIDIA's and return its folder; skip where there is no compiler.
-
-    Args:
-        directory: Where to put it.
-    """
+@cache
+def nvml() -> Path:
+    """Return a folder with nvidia-ml-py and a stand-in for NVIDIA's library; skip where there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("the fake libnvidia-ml.so needs a C compiler, cc")  # not on every machine
+    folder = Path(mkdtemp(prefix="nvml-"))
+    atexit.register(shutil.rmtree, folder)
+    with zipfile.ZipFile(NVIDIA_ML_PY) as wheel:
+        wheel.extract("pynvml.py", folder)
     source = Path(__file__).with_name("fake_nvml.c")
-    target = directory / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(target), str(source)], check=True)
-    return directory
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(folder / "libnvidia-ml.so.1"), str(source)], check=True)
+    return folder

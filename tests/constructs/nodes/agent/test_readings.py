@@ -15,7 +15,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.watch import DeviceReader
 from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
-from verified_node import VerifiedNode, build_nvml
+from verified_node import VerifiedNode, nvml
 
 _READ = """
 import sys; sys.path.insert(0, sys.argv[1])
@@ -23,7 +23,7 @@ import json, os
 from cluster_node import gpus
 from cluster_node.node_facts import expected_facts
 from cluster_node.readings import Readings
-gpus._LIBRARY_SECONDS = float(os.environ.get("LIMIT", 60))
+gpus._SECONDS = float(os.environ.get("LIMIT", 60))
 seconds = iter((0.0, 60.0))
 sources = Readings(expected_facts("p5.48xlarge"), clock=lambda: next(seconds))
 sources.read()
@@ -34,11 +34,6 @@ _GPU_0 = "0000:53:00"
 
 
 @pytest.fixture(scope="module")
-def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_nvml(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a node has in its asset, nvidia-ml-py too."""
     directory = tmp_path_factory.mktemp("scripts")
@@ -46,10 +41,10 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None, **environment: str) -> list[object]:
+def _second_reading(node: VerifiedNode, scripts: Path, **environment: str) -> list[object]:
     done = subprocess.run(
         [sys.executable, "-IS", "-c", _READ, str(scripts)],
-        env={"PATH": f"{node.programs}:{os.defpath}", "ROOT": str(node.root), "LD_LIBRARY_PATH": str(nvml or "")}
+        env={"PATH": f"{node.programs}:{os.defpath}", "ROOT": str(node.root), "LD_LIBRARY_PATH": str(nvml())}
         | environment,
         capture_output=True,
         text=True,
@@ -100,11 +95,9 @@ def _second_reading(node: VerifiedNode, scripts: Path, nvml: Path | None = None,
         ({"NVML_HANGS": "1", "LIMIT": "0.2"}, set()),
     ],
 )
-def test_what_nvml_says_of_the_gpus(
-    tmp_path: Path, scripts: Path, nvml: Path, state: dict[str, str], wrong: object
-) -> None:
+def test_what_nvml_says_of_the_gpus(tmp_path: Path, scripts: Path, state: dict[str, str], wrong: object) -> None:
     state = {**state, "NVML_COUNTED": str(tmp_path / "counted")}
-    readable, found, serials, trouble = _second_reading(VerifiedNode(tmp_path), scripts, nvml, **state)
+    readable, found, serials, trouble = _second_reading(VerifiedNode(tmp_path), scripts, **state)
     assert isinstance(found, list)
     assert isinstance(readable, list)
     assert {(code, device) for code, device, _ in found} == wrong
@@ -137,12 +130,6 @@ def test_a_gpu_that_answers_again_is_not_lost(tmp_path: Path, monkeypatch: pytes
                 devices.take(watched)
         assert drain_files.names() == drained_by
     assert told == ["fault", "recovered"]
-
-
-def test_without_the_library_the_gpus_are_read_through_nvidia_smi(tmp_path: Path, scripts: Path) -> None:
-    readable, found, _, _ = _second_reading(VerifiedNode(tmp_path), scripts)
-    assert isinstance(readable, list)
-    assert ("remap_failed" in readable, "thermal" in readable, found) == (True, False, [])
 
 
 def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

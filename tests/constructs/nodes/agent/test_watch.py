@@ -29,7 +29,7 @@ from cluster_contract.health import NodeReport, ReportedFault, ReportKind
 from cluster_contract.node_files import DRAIN, FAULT_HISTORY, HEALTH, HEALTH_SOCKET
 from fake_metadata_service import FakeMetadataService
 from max_seconds import MAX_SECONDS
-from verified_node import VerifiedNode, build_nvml
+from verified_node import VerifiedNode, nvml
 
 NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
 OFF_THE_BUS = "4,7,5140900,-;NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', GPU has fallen off the bus.\n"
@@ -287,7 +287,7 @@ def short_path() -> Iterator[Path]:
 
 
 def test_the_service_sees_a_fault_tells_systemd_and_stays_small(tmp_path: Path, short_path: Path) -> None:
-    node, nvml = VerifiedNode(short_path), build_nvml(tmp_path)
+    node = VerifiedNode(short_path)
     kernel = node.root / "dev/kmsg"
     os.mkfifo(kernel)
     node.write("proc/sys/kernel/random/boot_id", "boot-1\n")
@@ -298,7 +298,7 @@ def test_the_service_sees_a_fault_tells_systemd_and_stays_small(tmp_path: Path, 
         environment = {
             "PATH": f"{node.programs}:{os.defpath}",
             "ROOT": str(node.root),
-            "LD_LIBRARY_PATH": str(nvml),
+            "LD_LIBRARY_PATH": str(nvml()),
             "NOTIFY_SOCKET": str(tmp_path / "notify"),
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.address,
         }

@@ -14,22 +14,18 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.orchestrators.slurm import node_scripts
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script
 from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG
 from cluster_contract.node_files import DRAIN, VERIFICATION
 from max_seconds import MAX_SECONDS
-from verified_node import START
+from verified_node import MODULES, START, nvml
 
 _SCONTROL = """#!/bin/bash
 printf '%s\\n' "$SLURM_CONF $*" >>"$ROOT/scontrol"
 if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
 """
-
-
-_GPU = "0, NVIDIA H100 80GB HBM3, 1653323, 00000000:53:00.0, 580.95.05, 0, No, No, Disabled"
 
 
 class Node:
@@ -39,8 +35,7 @@ class Node:
         self.root = root
         self.write("sys/class/infiniband/rdma0/ports/1/state", "4: ACTIVE")
         self.command("stat", "echo lustre")
-        self.command("nvidia-smi", f"if [[ $* == *query-gpu* ]]; then echo '{_GPU}'; fi")
-        self.command("cluster-node", f"exec /usr/bin/python3 -I -c '{START}' {AGENT.parent} {CONTRACT.parent} \"$@\"")
+        self.gpus()
         self.command("scontrol", _SCONTROL)
         expected = json.dumps({"p5.4xlarge": {"gpus": 1, "gpu": "H100", "efa_devices": 1}})
         settings = {"MOUNT_POINT": "/fsx", "EXPECTED": expected}
@@ -59,6 +54,10 @@ class Node:
     def command(self, name: str, does: str) -> None:
         self.write(f"usr/local/bin/{name}", does if does.startswith("#!") else f"#!/bin/bash\n{does}\n")
         (self.root / "usr/local/bin" / name).chmod(0o755)
+
+    def gpus(self, state: str = "") -> None:
+        start = f"exec /usr/bin/python3 -I -c '{START}' {MODULES}:{nvml()} \"$@\""
+        self.command("cluster-node", f"export LD_LIBRARY_PATH={nvml()} NVML_GPUS=1 {state}\n{start}")
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         # The scripts that Slurm runs set a search path themselves.
@@ -105,7 +104,7 @@ FAULTS: list[tuple[Callable[[Node], object], set[str], str]] = [
         ALL,
         "the node has 0 EFA devices, and its launch template asks for 1",
     ),
-    (lambda node: node.command("nvidia-smi", "exit 9"), AFTER, "nvidia-smi ended with exit status 9"),
+    (lambda node: node.gpus("NVML_DEAD=1"), AFTER, "NVIDIA's driver does not answer: Driver Not Loaded"),
     (lambda node: node.command("stat", "echo tmpfs"), UNDER_A_JOB, "/fsx is tmpfs, not lustre: the file system is"),
     (_failed_set_up, UNDER_A_JOB, "the set-up of the node failed at mount: no answer"),
     (
@@ -192,7 +191,7 @@ def test_a_node_that_drained_itself_takes_jobs_again_when_it_has_all_that_a_job_
 
 def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> None:
     node.command("scontrol", "exit 1")
-    node.command("nvidia-smi", "exit 9")
+    node.gpus("NVML_DEAD=1")
     assert node.slurm_runs(PROLOG) != 0
 
 

@@ -89,8 +89,13 @@ def _links(gpus: list[Gpu], expected: int) -> Check:
     whole = [gpu for gpu in gpus if not gpu.divided]
     if not whole:
         return not_checked("nvlink_down", "the GPUs are in MIG mode")
-    bad = [gpu for gpu in whole if gpu.links is not None and gpu.links < expected]
-    silent = [str(gpu.number) for gpu in whole if gpu.links is None]
+    bad: list[Gpu] = []
+    silent = []
+    for gpu in whole:
+        if gpu.links is None or (gpu.links < expected and gpu.divided is None):
+            silent.append(str(gpu.number))
+        elif gpu.links < expected:
+            bad.append(gpu)
     if silent and not bad:
         return not_checked("nvlink_down", f"the driver does not say of GPU {', '.join(silent)}")
     troubles = [f"GPU {gpu.number} has {gpu.links} active NVLinks of {expected}" for gpu in bad]

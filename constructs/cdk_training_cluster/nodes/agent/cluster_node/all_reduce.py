@@ -118,6 +118,8 @@ def check_all_reduce(facts: Facts, reading: Reading) -> Iterator[Check]:
     programs = [path for pattern in reversed(_PROGRAMS) for path in paths(pattern)]
     if any(gpu.divided for gpu in reading.gpus):
         yield not_checked("gpu_test", "the GPUs are in MIG mode")
+    elif any(gpu.divided is None for gpu in reading.gpus):
+        yield not_checked("gpu_test", "the driver does not say whether the GPUs are in MIG mode")
     elif not programs:
         yield not_checked("gpu_test", "the image has no all_reduce_perf of nccl-tests")
     elif use.jobs_use_node():

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .gpus import MISSING, Gpu, Reading, sysfs_address
+from .gpus import Gpu, Reading, sysfs_address
 
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
 _REASONS = {
@@ -27,15 +27,10 @@ _LINK_ERRORS = {
 
 def main() -> None:
     """Print a reading as JSON."""
-    try:
-        nvml = import_module("pynvml")
-    except ImportError:
-        sys.exit(MISSING)
+    nvml = import_module("pynvml")
     try:
         reading = _read(nvml)
     except nvml.NVMLError as error:
-        if error.value == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-            sys.exit(MISSING)
         reading = Reading("", [], [f"NVIDIA's driver does not answer: {error}"])
     sys.stdout.write(json.dumps({**reading._asdict(), "gpus": [gpu._asdict() for gpu in reading.gpus]}))
 
@@ -66,7 +61,6 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
             return None
 
     rows = known("nvmlDeviceGetRemappedRows")
-    mig = known("nvmlDeviceGetMigMode")
     return Gpu(
         number=number,
         name=_text(nvml.nvmlDeviceGetName(handle)),
@@ -78,7 +72,7 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
         links=_active_links(nvml, handle),
-        divided=mig is not None and mig[0] == nvml.NVML_DEVICE_MIG_ENABLE,
+        divided=_is_divided(nvml, handle),
         slow=_why_slow(nvml, handle),
         sram_over=_sram_over(nvml, handle),
         link_errors=_link_errors(nvml, handle),
@@ -92,6 +86,16 @@ def _raise_if_lost(nvml: ModuleType, error: Exception) -> None:
     """
     if getattr(error, "value", None) in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
         raise error
+
+
+def _is_divided(nvml: ModuleType, handle: object) -> bool | None:
+    try:
+        return bool(nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE)
+    except nvml.NVMLError as error:
+        _raise_if_lost(nvml, error)
+        # A model or a driver without MIG mode divides no GPU; of any other error the mode is unknown.
+        has_none = error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        return False if has_none else None
 
 
 def _active_links(nvml: ModuleType, handle: object) -> int | None:
