@@ -5,7 +5,9 @@ import shutil
 import tempfile
 import zipfile
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
+from aws_cdk import Stack
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
@@ -105,27 +107,37 @@ def scripts_asset(
     neuron_devices: int = 0,
     collector_seconds: int | None = None,
 ) -> s3_assets.Asset:
-    """Make the asset of a node's scripts.
+    """Return the asset of a node's scripts: a new one, or the one that a node group like this has in the stack.
 
     Args:
-        scope: The parent construct.
-        id: The construct's id.
+        scope: The parent construct of a new one.
+        id: The id of a new one.
         vendor: Whose accelerators the node has.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
         neuron_devices: How many Neuron devices it has. Default: - none.
         collector_seconds: The seconds from one sample of its collector for Prometheus to the next.
             Default: - it has none.
     """
-    # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
-    with tempfile.TemporaryDirectory() as name:
-        write_scripts(
-            Path(name),
-            vendor,
-            efa_traffic=efa_traffic,
-            neuron_devices=neuron_devices,
-            collector_seconds=collector_seconds,
-        )
-        return s3_assets.Asset(scope, id, path=name)
+    assets = _ASSETS.setdefault(Stack.of(scope), {})
+    like = (vendor, efa_traffic, neuron_devices, collector_seconds)
+    if like not in assets:
+        # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
+        with tempfile.TemporaryDirectory() as name:
+            write_scripts(
+                Path(name),
+                vendor,
+                efa_traffic=efa_traffic,
+                neuron_devices=neuron_devices,
+                collector_seconds=collector_seconds,
+            )
+            assets[like] = s3_assets.Asset(scope, id, path=name)
+    return assets[like]
+
+
+_ASSETS: WeakKeyDictionary[Stack, dict[tuple[AcceleratorVendor, bool, int, int | None], s3_assets.Asset]] = (
+    WeakKeyDictionary()
+)
+"""The assets of each stack, by what their content depends on."""
 
 
 def _write_json(path: Path, content: object) -> None:

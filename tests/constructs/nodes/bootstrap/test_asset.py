@@ -8,9 +8,17 @@ from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pytest
+from aws_cdk import App, Stack
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, NVIDIA_ML_PY, SCRIPTS, write_scripts
+from cdk_training_cluster.nodes.bootstrap.asset import (
+    AGENT,
+    CONTRACT,
+    NVIDIA_ML_PY,
+    SCRIPTS,
+    scripts_asset,
+    write_scripts,
+)
 
 GENERATED = {
     AcceleratorVendor.NVIDIA: {"agent.json", "pynvml.py"},
@@ -75,6 +83,17 @@ def test_what_else_lies_beside_the_scripts_stays_out(tmp_path: Path, monkeypatch
     monkeypatch.setattr("cdk_training_cluster.nodes.bootstrap.asset.SCRIPTS", checkout)
     write_scripts(second, AcceleratorVendor.OTHER)
     assert _content(second) == _content(first)
+
+
+def test_node_groups_of_a_stack_that_are_alike_share_one_asset() -> None:
+    app = App()
+    stack, other = Stack(app, "Stack"), Stack(app, "Other")
+    first = scripts_asset(stack, "First", AcceleratorVendor.NVIDIA, efa_traffic=True)
+    assert scripts_asset(stack, "Alike", AcceleratorVendor.NVIDIA, efa_traffic=True) is first
+    assert scripts_asset(stack, "Different", AcceleratorVendor.NVIDIA).asset_hash != first.asset_hash
+    elsewhere = scripts_asset(other, "First", AcceleratorVendor.NVIDIA, efa_traffic=True)
+    assert elsewhere is not first
+    assert elsewhere.asset_hash == first.asset_hash
 
 
 def test_every_script_is_run() -> None:
