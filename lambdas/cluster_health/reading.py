@@ -43,7 +43,7 @@ class Statuses:
 
     Attributes:
         impaired: Since when instances are impaired, by their ids. None: that is not known of an instance.
-        notices: What EC2 has scheduled for instances.
+        notices: What EC2 has scheduled next for instances.
     """
 
     impaired: Mapping[str, datetime | None] = field(default_factory=dict)
@@ -117,9 +117,9 @@ class HealthReader:
                 for one in self._describe({"Name": check, "Values": ["impaired"]})
             }
             scheduled = {
-                one.get("InstanceId", ""): notice
+                one.get("InstanceId", ""): min(notices, key=self._order)
                 for one in self._describe({"Name": "event.code", "Values": _EVENTS})
-                for notice in self._scheduled(one)
+                if (notices := list(self._scheduled(one)))
             }
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, f"its status checks could not be read: {_LATER}", error)
@@ -138,6 +138,11 @@ class HealthReader:
             starts = event.get("NotBefore")
             at = f" at {time_text(starts)}" if starts else ""
             yield Notice(code=code, at=self._now, deadline=starts, sentence=f"EC2 has scheduled {code}{at}: {said}")
+
+    def _order(self, notice: Notice) -> tuple[bool, datetime]:
+        """Return what sorts notices: by their deadlines; those that have none, or whose has passed, come last."""
+        deadline = notice.deadline or self._now
+        return notice.deadline is None or deadline < self._now, deadline
 
     def read_wanted(self, groups: Mapping[str, OwnedGroup]) -> dict[str, Wanted]:
         """Read what the power function wants of node groups, by name; those of which it is not known are left out."""

@@ -50,7 +50,16 @@ def test_events_that_ec2_has_scheduled_are_announced_once(scene: HealthScene, gr
     one, two = ids(group)[:2]
     starts = scene.now + timedelta(days=2)
     scene.nodes_ec2.events = {
-        one: [{"Code": "instance-stop", "Description": "The host is degraded", "NotBefore": starts}],
+        one: [
+            {
+                "Code": "system-maintenance",
+                "Description": "It has begun",
+                "NotBefore": scene.now - timedelta(hours=1),
+            },
+            {"Code": "instance-stop", "Description": "The host is degraded", "NotBefore": starts},
+            {"Code": "instance-retirement", "Description": "Later", "NotBefore": starts + timedelta(days=9)},
+            {"Code": "system-reboot", "Description": "At no time yet"},
+        ],
         two: [{"Code": "system-reboot", "Description": "[Completed] Done", "NotBefore": starts}],
         "i-0f": [{"Code": "instance-stop", "Description": "Another's", "NotBefore": starts}],
     }

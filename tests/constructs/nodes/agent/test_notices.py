@@ -13,6 +13,7 @@ NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
 _LIFECYCLE = "autoscaling/target-lifecycle-state"
 _MAINTENANCE = """[{"NotBefore": "23 Nov 2026 08:%s:00 GMT", "Code": "system-reboot", "State": "%s",
   "Description": "scheduled reboot", "EventId": "instance-event-0d59937288b749b32"}]"""
+_RETIREMENT = '{"NotBefore": "7 Dec 2026 08:00:00 GMT", "Code": "instance-retirement", "State": "active"}'
 
 
 @pytest.fixture
@@ -52,7 +53,8 @@ def test_a_notice(service: FakeMetadataService, path: str, document: str, code: 
 def test_maintenance_drains_shortly_before_it(
     service: FakeMetadataService, minute: str, state: str, drains: bool
 ) -> None:
-    service.documents["events/maintenance/scheduled"] = _MAINTENANCE % (minute, state)
+    # Of two events the earlier counts.
+    service.documents["events/maintenance/scheduled"] = f"{(_MAINTENANCE % (minute, state))[:-1]}, {_RETIREMENT}]"
     service.forgets = True
     deadline = datetime(2026, 11, 23, 8, int(minute), tzinfo=UTC)
     sentence = f"EC2 has scheduled system-reboot of the node for 2026-11-23 08:{minute} UTC"

@@ -173,6 +173,9 @@ def test_maintenance_that_comes_near_drains_then(scene: Scene) -> None:
     assert scene.drained_by == []
     scene.watched.noticed({"maintenance"}, [far._replace(drains=True)])
     assert (scene.drained_by, scene.kinds) == (["maintenance"], ["notice"])
+    # That one is over, and the next is two weeks away.
+    scene.watched.noticed({"maintenance"}, [far._replace(deadline=scene.now + timedelta(days=14))])
+    assert (scene.drained_by, scene.kinds) == ([], ["notice", "notice", "recovered"])
 
 
 @pytest.mark.parametrize(

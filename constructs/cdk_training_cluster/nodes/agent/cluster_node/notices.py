@@ -72,7 +72,7 @@ class Notices:
         return [*notices, *self._of_spot()] if self._spot else notices
 
     def scheduled(self, now: datetime) -> list[Notice]:
-        """Return the maintenance that EC2 has scheduled; the node is drained half an hour before it.
+        """Return the maintenance that EC2 has scheduled first; the node is drained half an hour before it.
 
         Args:
             now: The time.
@@ -82,7 +82,8 @@ class Notices:
         """
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_scheduled_events.html
         events = json.loads(self._metadata.get("events/maintenance/scheduled") or "[]")
-        return [_maintenance(event, now) for event in events if event.get("State", "active") == "active"]
+        active = [event for event in events if event.get("State", "active") == "active"]
+        return [_maintenance(event, now) for event in sorted(active, key=_start)[:1]]
 
     def _of_spot(self) -> Iterator[Notice]:
         # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
@@ -97,9 +98,13 @@ class Notices:
 
 
 def _maintenance(event: dict[str, Any], now: datetime) -> Notice:
-    start = _time(str(event["NotBefore"]))
+    start = _start(event)
     sentence = f"EC2 has scheduled {event['Code']} of the node for {start:%Y-%m-%d %H:%M} UTC"
     return Notice("maintenance", sentence, start, drains=now >= start - _MAINTENANCE_LEAD)
+
+
+def _start(event: dict[str, Any]) -> datetime:
+    return _time(str(event["NotBefore"]))
 
 
 def _time(text: str) -> datetime:

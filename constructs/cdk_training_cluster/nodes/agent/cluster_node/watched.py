@@ -130,21 +130,27 @@ class Watched:
             found: Those that there are.
         """
         now = {notice.code: notice for notice in found}
+        # Of maintenance, the next that is scheduled may be far away.
+        over = [
+            notice
+            for code, notice in self.notices.items()
+            if code in codes and (code not in now or (notice.drains and not now[code].drains))
+        ]
         for code, notice in now.items():
             before = self.notices.get(code)
             self.notices[code] = notice
             if notice.drains and code not in self._dismissed and (before is None or not before.drains):
                 drain_files.add(code, notice.sentence, code=code, action="observe", deadline=notice.deadline)
-            if before is None:
+            if before is None or before.deadline != notice.deadline:
                 self._tell(ReportKind.NOTICE, deadline=notice.deadline, sentence=notice.sentence)
-        gone = [notice for code, notice in self.notices.items() if code in codes and code not in now]
-        for notice in gone:
-            del self.notices[notice.code]
+        for notice in over:
+            if notice.code not in now:
+                del self.notices[notice.code]
             self._dismissed.discard(notice.code)
             drain_files.remove(notice.code)
-        if any(notice.drains for notice in gone) and not self._has_draining_faults:
+        if any(notice.drains for notice in over) and not self._has_draining_faults:
             self._tell(
-                ReportKind.RECOVERED, sentence=f"no longer so: {'; '.join(notice.sentence for notice in gone)}"
+                ReportKind.RECOVERED, sentence=f"no longer so: {'; '.join(notice.sentence for notice in over)}"
             )
 
     def used(self, in_use: bool | None) -> None:
