@@ -68,8 +68,9 @@ class Replicas:
         cuda = torch.cuda.is_available()
         self._device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
         address, port = self._store()
+        self._group = (ProcessGroupNCCL if cuda else ProcessGroupGloo)(timeout=collective)
         self.manager = Manager(
-            pg=(ProcessGroupNCCL if cuda else ProcessGroupGloo)(timeout=collective),
+            pg=self._group,
             state_dict=state_dict,
             load_state_dict=load_state_dict,
             min_replica_size=sizes[0],
@@ -154,18 +155,28 @@ class Replicas:
             parameters: The model's parameters.
         """
         gradients = [_gradient(parameter) for parameter in parameters if parameter.requires_grad]
-        works = []
+        agreed = self._sum(gradients)
+        self._agreed = agreed or 0
+        if agreed is None:
+            # Breaks the connections to the others: one that exchanges nothing with the lost replica would wait
+            # `patience` for this one. The next quorum connects all again, since the step is not committed.
+            self._group.abort()
+
+    def _sum(self, gradients: list[torch.Tensor]) -> int | None:
+        """Return the highest wish, or None after the first failure.
+
+        One collective at a time: two replicas would wait for each other in the next, each with its connections open.
+        """
         for bucket in _buckets(gradients):
             flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
-            works.append((bucket, flat, self.manager.allreduce(flat, reduce_op=dist.ReduceOp.SUM)))
-        wish = torch.tensor([self._wish], device=self._device)
-        work = self.manager.allreduce(wish, reduce_op=dist.ReduceOp.MAX)
-        for bucket, flat, summing in works:
-            summing.wait()
+            self.manager.allreduce(flat, reduce_op=dist.ReduceOp.SUM).wait()
+            if self.manager.errored():
+                return None
             for gradient, summed in zip(bucket, flat.split([one.numel() for one in bucket]), strict=True):
                 gradient.copy_(summed.view_as(gradient))
-        work.wait()
-        self._agreed = 0 if self.manager.errored() else int(wish.item())
+        wish = torch.tensor([self._wish], device=self._device)
+        self.manager.allreduce(wish, reduce_op=dist.ReduceOp.MAX).wait()
+        return None if self.manager.errored() else int(wish.item())
 
     def commit(self) -> bool:
         """Return whether the step counts: then the optimizer is to step. If not, the step is done again."""

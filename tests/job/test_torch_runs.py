@@ -160,3 +160,15 @@ def test_replicas_go_on_when_the_lighthouse_is_started_again(job: Job) -> None:
     lighthouse(job, patience=10, port=int(variables["TORCHFT_LIGHTHOUSE"].rpartition(":")[2]))
     again = job.wait_for_step(0, active=2, after=at + 2)
     job.wait_for_step(again["step"] + 20, active=2)
+
+
+def test_no_replica_waits_for_one_that_has_given_up_after_another_was_lost(job: Job) -> None:
+    patience = 400
+    variables = {"REPLICAS": "4", "WIDTH": "512", **lighthouse(job, patience=patience), "PATIENCE": str(patience)}
+    nodes = ["n0", "n1", "n2", "n3"]
+    for node in nodes:
+        job.start(node, [sys.executable, str(TRAINING)], **variables)
+    for left in (3, 2):
+        job.wait_for_step(5, active=left + 1)
+        at = job.signal(nodes.pop(0), signal.SIGKILL)
+        assert job.wait_for_step(0, active=left, after=at)["at"] - at < patience / 2
