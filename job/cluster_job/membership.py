@@ -10,6 +10,7 @@ from cluster_job.drain import DrainRequest, drain_request
 from cluster_job.exits import Exit
 from cluster_job.failures import Decision, Membership, RestartPolicy, decide
 from cluster_job.table import RunTable
+from cluster_job.world_watch import over_key
 
 _ATTEMPT = "attempt"
 _HISTORY = "history/"
@@ -225,6 +226,8 @@ class Members:
             by_script = failed is not None and self._by_script()
             self._own = replace(self._own, failed=failed, ended=ended, by_script=by_script)
             self._write()
+            if failed is not None:
+                self._table.put(over_key(self._own.world), self._node.encode())
 
     def _write(self) -> None:
         if self._own is not None:

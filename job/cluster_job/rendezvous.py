@@ -29,9 +29,11 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
 from cluster_job.handover import Handover
+from cluster_job.hang_watch import say
 from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.table import RunTable, TableError, open_table
+from cluster_job.world_watch import WorldWatch
 
 NAME = "cluster-table"
 """What torchrun calls it."""
@@ -175,13 +177,23 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         members: What this node writes and reads of its run.
         handover: What it asks of its processes before it ends them for a node that joins.
         lease: This start's right to train the run, which rank 0's node holds.
+        watch: Makes what looks at the other nodes of a world, from its name, this node's rank and their number.
     """
 
-    def __init__(self, inner: RendezvousHandler, members: Members, handover: Handover, lease: Lease) -> None:
+    def __init__(
+        self,
+        inner: RendezvousHandler,
+        members: Members,
+        handover: Handover,
+        lease: Lease,
+        watch: Callable[[str, int, int], WorldWatch],
+    ) -> None:
         self._inner = inner
         self._members = members
         self._handover = handover
         self._lease = lease
+        self._make_watch = watch
+        self._watch: WorldWatch | None = None
         self._is_first = self._left = False
 
     def get_backend(self) -> str:
@@ -211,14 +223,25 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             info.store.set(_WORLD, new_world())
         world = info.store.get(_WORLD).decode()
         _ask(lambda: self._members.joined(world))
+        self._look_at(world, info)
         self._handover.start()
         return info
+
+    def _look_at(self, world: str, info: RendezvousInfo) -> None:
+        if self._watch is not None:
+            self._watch.end()
+        self._watch = self._make_watch(world, info.rank, info.world_size)
+        self._watch.start()
 
     def num_nodes_waiting(self) -> int:
         """Return how many nodes wait, once the processes have saved: they are ended for them.
 
-        A table that does not answer is no reason to stop a training.
+        Where another node is lost they cannot save, and are ended at once. A table that does not answer is no reason
+        to stop a training.
         """
+        if self._watch is not None and self._watch.over:
+            say(f"{self._watch.over}: the processes start again on the nodes that are left")
+            return 1
         try:
             waiting = int(self._inner.num_nodes_waiting())
             waiting = waiting if self._handover.may_end(waiting) else 0
@@ -247,6 +270,8 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         if self._left:
             return True
         try:
+            if self._watch is not None:
+                _ask(self._watch.leave)
             _ask(self._members.close)
             _ask(self._lease.release)
         except RendezvousConnectionError as error:
@@ -296,7 +321,11 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
         params.config.setdefault(name, value)
     store = TableStore(table, f"{attempt}/store/")
     inner = create_handler(store, TableBackend(table, f"{attempt}/state"), params)
-    return TableRendezvous(inner, members, Handover.of(os.environ), lease)
+
+    def watch(world: str, rank: int, nodes: int) -> WorldWatch:
+        return WorldWatch(table, node=environment.node, world=world, rank=rank, nodes=nodes)
+
+    return TableRendezvous(inner, members, Handover.of(os.environ), lease, watch)
 
 
 def plugin() -> Callable[[RendezvousParameters], RendezvousHandler]:

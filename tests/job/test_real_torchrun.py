@@ -52,6 +52,20 @@ def test_killed_nodes_cost_no_run_rank_0s_neither(job: TorchrunJob) -> None:
     assert "the run failed" not in "".join(map(job.log, "abc"))
 
 
+def test_a_silent_node_is_left_out_though_its_connections_stay(job: TorchrunJob) -> None:
+    for node in "abc":
+        job.start(node)
+    first = job.wait_for(lambda event: event["world"] == 3 and event["step"] >= 3)
+    # The one that reads the signs of rank 0's node is not it, and the third learns it from that one.
+    job.silence(first["rank_0"])
+    at = time.time()
+    again = job.wait_for(lambda event: event["world"] == 2 and event["at"] > at)
+    say(f"rank 0's node silent: {again['at'] - at:.1f} s until the next step")
+    said = "".join(map(job.log, "abc"))
+    assert f"{first['rank_0']} has given no sign of life for 45 s: the processes start again" in said
+    assert "a node joins" not in said
+
+
 def test_a_drained_node_leaves_and_the_others_go_on(job: TorchrunJob) -> None:
     for node in "abc":
         job.start(node, "--term-seconds", "11")

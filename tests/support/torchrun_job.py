@@ -70,6 +70,12 @@ class TorchrunJob:
                 process.send_signal(signal.SIGKILL)
         self.nodes[node].wait()
 
+    def silence(self, node: str) -> None:
+        """Stop all processes of a node where they are: their connections stay, and nothing comes over them."""
+        for process in self._processes(node):
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGSTOP)
+
     def stop(self) -> None:
         """Kill what runs."""
         for node in self.nodes:
