@@ -17,6 +17,9 @@ _HISTORY = "history/"
 _CLOSED_SECONDS = 60
 _DRAIN_POLL_SECONDS = 1
 _DAY = 86_400
+_HOUR = 3600
+_EARLIER_SECONDS = 600
+"""For how long before the window items are read: nodes go before their world breaks, and clocks differ."""
 
 POLICY_VARIABLES = {
     "restarts": ("TRAINING_CLUSTER_RESTARTS", int),
@@ -95,6 +98,7 @@ class Members:
         self._healthy = 0.0
         self._waited: float | None = None
         self._looked = self._kept = 0.0
+        self._written = ""
 
     def open(self, attempt: str) -> str:
         """Return where the items of this attempt of the run lie.
@@ -143,7 +147,7 @@ class Members:
         """
         self._own = Membership(world=world, node=self._node, joined=self._now())
         self._healthy, self._waited = self._now(), None
-        self._write()
+        self._write(self._own)
 
     def healthy(self, waiting: int) -> None:
         """Take note that the node's processes run. A drain is written at once: what then fails elsewhere is none.
@@ -158,6 +162,8 @@ class Members:
             self._looked = self._healthy
             if self._own is not None and self._own.ended is None and self._drained() is not None:
                 self._end(ended=self._healthy)
+        if self._own is not None and self._own.ended is None and self._written != _hour(self._healthy):
+            self._write(self._own)
         if self._healthy - self._kept >= _DAY:
             self._kept = self._healthy
             self._keep_attempt()
@@ -217,21 +223,30 @@ class Members:
         return f"{_HISTORY}{self.start}/"
 
     def _decide(self) -> Decision:
-        found = self._table.list(self._history)
-        history = [Membership.from_json(value) for value in found.values()]
-        return decide(history, self._node, self._now(), self._policy)
+        now = self._now()
+        found = self._table.list(self._history, since=_hour(now - self._policy.window_seconds - _EARLIER_SECONDS))
+        # A node's later item about a world stands below a later hour.
+        history = {(one.world, one.node): one for one in map(Membership.from_json, found.values())}
+        return decide(list(history.values()), self._node, now, self._policy)
 
     def _end(self, *, failed: float | None = None, ended: float | None = None) -> None:
         if self._own is not None:
             by_script = failed is not None and self._by_script()
-            self._own = replace(self._own, failed=failed, ended=ended, by_script=by_script)
-            self._write()
+            own = replace(self._own, failed=failed, ended=ended, by_script=by_script)
+            self._write(own)
             if failed is not None:
-                self._table.put(over_key(self._own.world), self._node.encode())
+                self._table.put(over_key(own.world), self._node.encode())
+            self._own = own
 
-    def _write(self) -> None:
-        if self._own is not None:
-            self._table.put(f"{self._history}{self._own.world}/{self._own.node}", self._own.to_json())
+    def _write(self, own: Membership) -> None:
+        """Write it below the hour, and below each hour in which the world goes on: readers need no older ones."""
+        hour = _hour(self._now())
+        self._table.put(f"{self._history}{hour}/{own.world}/{own.node}", own.to_json())
+        self._written = hour
+
+
+def _hour(seconds: float) -> str:
+    return f"{max(0, seconds) // _HOUR:07.0f}"
 
 
 def _minute(time_: datetime) -> str:

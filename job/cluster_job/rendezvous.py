@@ -32,7 +32,7 @@ from cluster_job.handover import Handover
 from cluster_job.hang_watch import say
 from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
-from cluster_job.table import RunTable, TableError, open_table
+from cluster_job.table import RunTable, TableError, keep_asking, open_table
 from cluster_job.world_watch import WorldWatch
 
 NAME = "cluster-table"
@@ -208,8 +208,8 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     def next_rendezvous(self) -> RendezvousInfo:
         """See base class."""
         try:
-            _ask(self._members.before_join)
-            info = self._inner.next_rendezvous()
+            _keep_asking(self._members.before_join)
+            info = _keep_asking(self._inner.next_rendezvous)
         except RendezvousClosedError:
             self._end(_ask(self._members.closed))
         except RendezvousTimeoutError:
@@ -219,10 +219,10 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             self._end(left)
         self._is_first = info.rank == 0
         if self._is_first:
-            self._hold(self._lease.take)
-            info.store.set(_WORLD, new_world())
-        world = info.store.get(_WORLD).decode()
-        _ask(lambda: self._members.joined(world))
+            _keep_asking(lambda: self._hold(self._lease.take))
+            _keep_asking(lambda: info.store.set(_WORLD, new_world()))
+        world = _keep_asking(lambda: info.store.get(_WORLD)).decode()
+        _keep_asking(lambda: self._members.joined(world))
         self._look_at(world, info)
         self._handover.start()
         return info
@@ -338,3 +338,7 @@ def _ask(call: Callable[[], _Answer]) -> _Answer:
         return call()
     except TableError as error:
         raise RendezvousConnectionError(str(error)) from error
+
+
+def _keep_asking(call: Callable[[], _Answer]) -> _Answer:
+    return keep_asking(lambda: _ask(call), (RendezvousConnectionError,))

@@ -3,11 +3,14 @@
 The keys of the table are `run` and `key`; items go by themselves at `expires`, since nothing in it outlives a run.
 """
 
+import random
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cluster_job.hang_watch import say
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -17,6 +20,11 @@ KEPT_SECONDS = 14 * 86_400
 
 KEPT_REPORT_SECONDS = 400 * 86_400
 """The same for the last report of a run, which holds its cost and goes on after a pause."""
+
+_PATIENCE_SECONDS = 600
+_PAUSE_SECONDS = 30
+
+_Answer = TypeVar("_Answer")
 
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -123,22 +131,28 @@ class RunTable:
         )
         return len(answer["Attributes"]["marks"]["SS"])
 
-    def list(self, prefix: str) -> Mapping[str, bytes]:
-        """Return the values whose keys begin with a text, by their keys.
+    def list(self, prefix: str, *, since: str = "") -> Mapping[str, bytes]:
+        """Return the values whose keys begin with a text, by their keys, in the order of these.
 
         Args:
             prefix: The beginning.
+            since: What comes after it in the first key to read. Default: - all are read
         """
-        return dict(self._pages(prefix))
+        return dict(self._pages(prefix, since))
 
-    def _pages(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+    def _pages(self, prefix: str, since: str) -> Iterator[tuple[str, bytes]]:
+        values = {":run": {"S": self._run}, ":first": {"S": prefix + since}}
+        condition = "begins_with(#key, :first)"
+        if since:
+            values[":last"] = {"S": f"{prefix}~"}  # behind all letters and digits
+            condition = "#key BETWEEN :first AND :last"
         start: dict[str, Any] = {}
         while True:
             answer = self._call(
                 "query",
-                KeyConditionExpression="#run = :run AND begins_with(#key, :prefix)",
+                KeyConditionExpression=f"#run = :run AND {condition}",
                 ExpressionAttributeNames={"#run": "run", "#key": "key"},
-                ExpressionAttributeValues={":run": {"S": self._run}, ":prefix": {"S": prefix}},
+                ExpressionAttributeValues=values,
                 ConsistentRead=True,
                 **start,
             )
@@ -182,6 +196,33 @@ def _versioned(item: Mapping[str, Any] | None) -> Versioned | None:
     if not item:
         return None
     return Versioned(value=bytes(item["value"]["B"]), version=int(item.get("version", {"N": "0"})["N"]))
+
+
+def keep_asking(
+    call: Callable[[], _Answer],
+    errors: tuple[type[Exception], ...],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _Answer:
+    """Ask until there is an answer, for 10 minutes: all nodes ask at once when they start again.
+
+    Args:
+        call: What asks.
+        errors: What it raises where the table does not answer; it is raised after that time.
+        clock: Returns seconds that never go back.
+        sleep: Waits for some seconds.
+    """
+    end = clock() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return call()
+        except errors as error:
+            if clock() >= end:
+                raise
+            seconds = random.uniform(1, _PAUSE_SECONDS)  # noqa: S311 - it spreads the nodes
+            say(f"{error}: this node asks again in {seconds:.0f} s")
+            sleep(seconds)
 
 
 def open_table(table: str, run: str, *, region: str | None, kept_seconds: float = KEPT_SECONDS) -> RunTable:

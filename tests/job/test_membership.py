@@ -10,7 +10,7 @@ from cluster_job.drain import DrainRequest
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
 from cluster_job.membership import Left, Members, policy_of
-from cluster_job.table import RunTable
+from cluster_job.table import RunTable, TableError, keep_asking
 from fake_runs_table import TABLE, FakeRunsTable
 
 SPOT = DrainRequest(code="spot", sentence="EC2 takes it back", deadline=datetime(2026, 11, 23, 7, 30, tzinfo=UTC))
@@ -155,3 +155,54 @@ def test_the_attempt_of_a_run_of_many_weeks_does_not_expire(monkeypatch: pytest.
     assert found is not None
     assert found.value == b"1"
     assert int(client.items["llama", "attempt"]["expires"]["N"]) >= first + 19 * 86_400
+
+
+def test_a_node_reads_the_last_hours_of_its_run_and_no_weeks() -> None:
+    run = Run(RestartPolicy(restarts=1))
+    client: Any = run.table._client
+    client.page_size = 1000
+    for world in range(200):
+        run.time += 6000
+        run.join(f"{world}")
+        run.run(1, "a", "b", waiting=1)
+    run.time += 4 * 3600
+    client.returned = 0
+    run.nodes["a"].before_join()
+    assert client.returned <= 1
+
+
+def test_a_world_that_lived_for_hours_is_known_whole_when_it_breaks() -> None:
+    run = Run(RestartPolicy(restarts=0, first_failures=1))
+    run.join("1")
+    for _ in range(100):
+        run.run(360, "a", "b")
+    run.run(20, "b")  # a was lost without a word
+    with pytest.raises(Left, match="the run failed more than 0 times"):
+        run.nodes["b"].before_join()
+    run.policy = RestartPolicy(first_failures=1)
+    run.node("b").before_join()
+    with pytest.raises(Left, match="a is left out"):
+        run.node("a").before_join()
+
+
+@pytest.mark.parametrize(("refusals", "raises"), [(0, False), (3, False), (1000, True)])
+def test_a_table_that_does_not_answer_is_asked_again_for_ten_minutes(refusals: int, raises: bool) -> None:
+    slept: list[float] = []
+    left = iter(range(refusals))
+
+    def ask() -> str:
+        if next(left, None) is not None:
+            raise TableError("DynamoDB's table runs did not answer query")
+        return "joined"
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    if raises:
+        with pytest.raises(TableError):
+            keep_asking(ask, (TableError,), clock=lambda: sum(slept), sleep=sleep)
+        assert 600 <= sum(slept) < 630
+    else:
+        assert keep_asking(ask, (TableError,), clock=lambda: sum(slept), sleep=sleep) == "joined"
+        assert len(slept) == refusals
+    assert all(0 < seconds <= 30 for seconds in slept)

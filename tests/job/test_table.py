@@ -75,6 +75,7 @@ def test_runs_do_not_see_one_another_and_pages_are_read_to_the_end() -> None:
         table_of(client).put(f"history/{number}", b"x")
     table_of(client, "other").put("history/11", b"y")
     assert len(table_of(client).list("history/")) == 10
+    assert list(table_of(client).list("history/", since="8")) == ["history/8", "history/9"]
     assert table_of(client, "other").list("") == {"history/11": b"y"}
     assert all(int(item["expires"]["N"]) > 0 for item in client.items.values())
 

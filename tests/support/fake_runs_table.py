@@ -18,6 +18,7 @@ class FakeRunsTable(FakeService):
     Attributes:
         items: The items by run and key.
         page_size: How many items a page of a query holds.
+        returned: How many items queries have returned.
         lost_answers: The share of writes that botocore sends again, since their first answer was lost.
         throttled: The share of calls that are refused after all of botocore's repetitions.
         down: Whether DynamoDB does not answer.
@@ -27,6 +28,7 @@ class FakeRunsTable(FakeService):
         super().__init__("dynamodb")
         self.items: dict[tuple[str, str], dict[str, Any]] = {}
         self.page_size = 3
+        self.returned = 0
         self.lost_answers = lost_answers
         self.throttled = throttled
         self.down = False
@@ -63,10 +65,14 @@ class FakeRunsTable(FakeService):
         with self._lock:
             self._ask("Query", parameters)
             values = parameters["ExpressionAttributeValues"]
-            run, prefix = values[":run"]["S"], values[":prefix"]["S"]
+            run, first = values[":run"]["S"], values[":first"]["S"]
+            condition = parameters["KeyConditionExpression"].removeprefix("#run = :run AND ")
+            assert condition in ("begins_with(#key, :first)", "#key BETWEEN :first AND :last")
+            last = values[":last"]["S"] if ":last" in values else f"{first}~"
             after = parameters.get("ExclusiveStartKey", {"key": {"S": ""}})["key"]["S"]
-            keys = sorted(key for key in self.items if key[0] == run and key[1].startswith(prefix) and key[1] > after)
+            keys = sorted(key for key in self.items if key[0] == run and first <= key[1] <= last and key[1] > after)
             page = [dict(self.items[key]) for key in keys[: self.page_size]]
+            self.returned += len(page)
             more = len(keys) > self.page_size
             return {"Items": page, **({"LastEvaluatedKey": {"key": page[-1]["key"]}} if more else {})}
 
