@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import _async_process_executor as executor
 from torch.distributed.checkpoint.filesystem import FileSystem
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.checkpoint.state_dict import (
@@ -85,7 +86,7 @@ class TorchStorage:
         self._folder = folder
         self._ranks = ranks
         self._stager: Any = None
-        self._shared = False
+        self._shared = self._failed = False
         self._writing: Future[Any] | None = None
 
     def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
@@ -134,7 +135,8 @@ class TorchStorage:
         """Write a checkpoint in the background, or before returning.
 
         A checkpoint that could not be written is said on standard error, and the job goes on: the next one is due
-        soon. One to wait for raises.
+        soon, and other processes write it on all ranks, since these no longer reach one another when one is killed.
+        One to wait for raises.
 
         Args:
             state: What to save, by name.
@@ -152,13 +154,16 @@ class TorchStorage:
             dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
             done()
             return
-        first = self._stager is None
-        if first:
+        starts = self._stager is None
+        if starts:
             self._stager = self._make_stager(plain)
-        kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
-        if first:
             _end_writer_on_errors()
-        with _script_hidden() if first else contextlib.nullcontext():
+        elif self._shared and not self._ranks.all(_lives() and not self._failed):
+            _end_writer()
+            starts = True
+        self._failed = False
+        kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
+        with _script_hidden() if starts else contextlib.nullcontext():
             others = set(multiprocessing.active_children())
             self._writing = dcp.async_save(
                 plain,
@@ -167,7 +172,7 @@ class TorchStorage:
                 async_checkpointer_type=kind,
                 async_stager=self._stager,
             )
-            while first and self._shared and not self._writing.done():
+            while starts and self._shared and not self._writing.done():
                 if set(multiprocessing.active_children()) - others:
                     break
                 time.sleep(_POLL_SECONDS)
@@ -187,7 +192,9 @@ class TorchStorage:
     def wait(self) -> bool:
         """Return when what is being written is durable, or has failed: whether it is durable."""
         writing, self._writing = self._writing, None
-        return writing is None or writing.exception() is None
+        is_whole = writing is None or writing.exception() is None
+        self._failed = self._failed or not is_whole
+        return is_whole
 
     def _make_stager(self, plain: MutableMapping[str, Any]) -> DefaultStager:
         """Return what copies the state; the choice between process and thread is the same on all ranks."""
@@ -239,6 +246,20 @@ def _owner(optimizer: torch.optim.Optimizer, state: MutableMapping[str, Any]) ->
 def _bytes(leaf: object) -> int:
     local = leaf.to_local() if hasattr(leaf, "to_local") else leaf
     return local.numel() * local.element_size() if isinstance(local, torch.Tensor) else 0
+
+
+def _lives() -> bool:
+    """Return whether the process that writes is there: the kernel may kill it where memory is short."""
+    process = executor._CHECKPOINT_PROCESS
+    return process is not None and process._save_process.is_alive()
+
+
+def _end_writer() -> None:
+    """Let torch start another process that writes: it keeps the first one, even one that has ended."""
+    process, executor._CHECKPOINT_PROCESS = executor._CHECKPOINT_PROCESS, None
+    if process is not None:
+        process._save_process.kill()
+        process._save_process.join(timeout=5)  # one that waits for a file system ends later
 
 
 def _end_writer_on_errors() -> None:

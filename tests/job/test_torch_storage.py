@@ -186,6 +186,55 @@ def test_a_script_spawns_workers_while_its_first_checkpoint_is_written(tmp_path:
     assert (done.returncode, done.stdout) == (0, "[42]\n"), done.stderr
 
 
+KILLING_SCRIPT = """
+import multiprocessing, os, signal, sys
+import torch
+import torch.distributed as dist
+from cluster_job import Run
+
+dist.init_process_group("gloo")
+run = Run(global_batch=2, name="run", checkpoints=sys.argv[1])
+
+def send(name):
+    [writer] = multiprocessing.active_children()
+    if dist.get_rank() == 1:
+        os.kill(writer.pid, name)
+        if name == signal.SIGKILL:
+            writer.join()
+    dist.barrier()
+
+for step in run.steps(5):
+    if step == 1:
+        send(signal.SIGKILL)
+    if step == 2:
+        send(signal.SIGSTOP)  # it is killed below, while it writes
+    if step == 4:
+        [_] = multiprocessing.active_children()
+        break
+    run.checkpoint({"x": torch.arange(3)})
+    if step == 2:
+        send(signal.SIGKILL)
+    is_whole = run._saver._storage.wait()
+    if dist.get_rank() == 0:
+        print(step, is_whole, flush=True)
+"""
+
+
+def test_checkpoints_are_written_again_after_the_process_that_writes_is_killed(tmp_path: Path) -> None:
+    """As the kernel does where memory is short: between two checkpoints, and in one."""
+    script = tmp_path / "script.py"
+    script.write_text(KILLING_SCRIPT)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc-per-node=2", script, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    printed = [line for line in done.stdout.splitlines() if not line.startswith("{")]  # the rest are reports
+    assert printed == ["0 True", "1 True", "2 False", "3 True"], done.stderr
+    assert [one.step for one in CheckpointFolder(tmp_path / "run").all()] == [2, 4]
+
+
 def one_step(run: Run, state: dict[str, Any], count: int = 1) -> None:
     for _ in run.steps(count):
         if run.should_checkpoint():
