@@ -22,7 +22,7 @@ class Membership:
         joined: When it joined.
         failed: When its own processes failed. None: they did not.
         ended: When it ended them for another reason: others failed or came, or the node is drained. None: it did not.
-        by_script: Whether they failed with an exit status of their own, as after an exception, and by no signal.
+        by_script: Whether they ended themselves: with an exit status, as after an exception, or by SIGABRT.
     """
 
     world: str
@@ -106,10 +106,10 @@ def is_broken(members: Sequence[Membership]) -> bool:
 def first_to_fail(members: Sequence[Membership]) -> str | None:
     """Return the node that broke a world; None: it cannot be told, as of a node that was alone.
 
-    That is the one that was lost without a word, or the one whose processes were ended by a signal clearly before all
-    others failed. Processes that end by themselves fail where the script does, often on rank 0 only, which stays on
-    one node: that says nothing about the node, and a GPU that is broken drains it. A node asks about itself, after
-    it has written its own end: it takes no other's silence for its own.
+    That is the one that was lost without a word, or the one whose processes were ended by a signal other than SIGABRT
+    clearly before all others failed. Processes that end by themselves fail where the script does, often on rank 0
+    only, which stays on one node: that says nothing about the node, and a GPU that is broken drains it. A node asks
+    about itself, after it has written its own end: it takes no other's silence for its own.
 
     Args:
         members: The members of a world that is broken.

@@ -8,6 +8,7 @@ https://docs.pytorch.org/docs/stable/elastic/rendezvous.html
 
 import logging
 import os
+import signal
 import sys
 import time
 import zlib
@@ -163,8 +164,12 @@ class ExitStatus(logging.Handler):
             self._status = status if isinstance(status, int) else 0
 
     def is_of_script(self) -> bool:
-        """Return whether it ended by itself; a negative status is a signal's number."""
-        return self._status > 0
+        """Return whether it ended by itself; a negative status is a signal's number.
+
+        SIGABRT is the process's own signal: with it torch's watchdog ends a collective that hangs, first on the rank
+        that has waited longest. https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
+        """
+        return self._status > 0 or self._status == -signal.SIGABRT
 
 
 class TableRendezvous(RendezvousHandler):  # type: ignore[misc]

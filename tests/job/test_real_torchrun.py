@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV
 
 import pytest
 
@@ -110,7 +111,15 @@ def test_a_second_step_of_a_slurm_job_is_refused_while_the_first_trains(job: Tor
 
 
 @pytest.mark.parametrize(
-    ("script", "of_script"), [("exit(3)", True), ("import os; os.kill(os.getpid(), 9)", False), ("", False)]
+    ("script", "of_script"),
+    [
+        ("exit(3)", True),
+        ("", False),
+        *(
+            (f"import os; os.kill(os.getpid(), {number:d})", number is SIGABRT)
+            for number in (SIGABRT, SIGBUS, SIGKILL, SIGSEGV)
+        ),
+    ],
 )
 def test_how_a_process_failed_is_known_from_what_torchs_agent_logs(script: str, of_script: bool) -> None:
     status = ExitStatus()
