@@ -110,7 +110,7 @@ class HealthStore:
                 return
 
     def remember_serials(self, serials: Collection[str], instance_id: str, reason: str) -> None:
-        """Remember the accelerators that a node is replaced for.
+        """Remember the accelerators that a node is replaced for, from now on where one broke before.
 
         Args:
             serials: Their serials.
@@ -118,9 +118,8 @@ class HealthStore:
             reason: Why it is replaced.
         """
         for serial in serials:
-            if serial not in self.bad_serials:
-                bad = BadSerial(instance_id=instance_id, at=self._now, reason=reason)
-                self._write(_SERIAL + serial, encode(bad), self._now + SERIALS_REMEMBERED)
+            bad = BadSerial(instance_id=instance_id, at=self._now, reason=reason)
+            self._write(_SERIAL + serial, encode(bad), self._now + SERIALS_REMEMBERED)
 
     def forget_gone(self, present: Collection[str]) -> None:
         """Let what is known of nodes be forgotten that are gone, and keep it of those that are there.

@@ -76,4 +76,4 @@ class MemoryStore:
     def remember_serials(self, serials: Collection[str], instance_id: str, reason: str) -> None:
         """Remember the accelerators that a node is replaced for."""
         for serial in serials:
-            self.bad_serials.setdefault(serial, BadSerial(instance_id=instance_id, at=self._now(), reason=reason))
+            self.bad_serials[serial] = BadSerial(instance_id=instance_id, at=self._now(), reason=reason)

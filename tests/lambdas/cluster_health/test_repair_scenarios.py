@@ -156,6 +156,14 @@ def test_a_node_that_comes_with_the_accelerator_of_a_bad_one_is_replaced_when_th
     found = scene.fault(other, dataclasses.replace(REBOOT, serial="s-1"))[other]
 
     assert (found["outcome"], said in found["reason"], "is replaced" in found["reason"]) == ("cordon", True, True)
+    # It is remembered from then on as of the node that had it last.
+    scene.drained(other)
+    scene.both(3)
+    third = ids(group)[2]
+    assert (
+        f"has the accelerator s-1 of {other}, which was replaced"
+        in scene.verified(third, serials=("s-1",))[third]["reason"]
+    )
 
 
 def test_a_node_under_repair_goes_with_its_group_when_that_is_stopped(scene: HealthScene, group: FakeGroup) -> None:
