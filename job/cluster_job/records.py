@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cluster_job.table import Versioned
+
 REPORTS = "#reports"
 """Below this key the last report of each run lies, by the run's name."""
 
@@ -16,8 +18,18 @@ RANK_PREFIX = "rank#"
 """How the keys start below which ranks say what they measured."""
 
 
+class Reports(Protocol):
+    """The last reports of all runs, as `table.RunTable` has them; a run asks for its own only."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Put a value at a key, whatever lies there."""
+
+    def read(self, key: str) -> Versioned | None:
+        """Return what lies at a key; None: nothing."""
+
+
 class Items(Protocol):
-    """The items below one key, as `table.RunTable` has them."""
+    """The items of a run, as `table.RunTable` has them."""
 
     def put(self, key: str, value: bytes) -> None:
         """Put a value at a key, whatever lies there."""
@@ -36,7 +48,7 @@ class Records:
     """
 
     run: Items
-    reports: Items
+    reports: Reports
 
 
 def encoded(value: Mapping[str, object]) -> bytes:

@@ -252,10 +252,9 @@ class Reporter:
         found: list[Totals] = []
 
         def read() -> None:
-            name = self._work.name
-            reports = {} if self._records is None else self._records.reports.list(name)
-            if name in reports:
-                found.append(Totals(**decoded(reports[name])["totals"]))
+            report = None if self._records is None else self._records.reports.read(self._work.name)
+            if report is not None:
+                found.append(Totals(**decoded(report.value)["totals"]))
 
         if self._environment.rank == 0:
             self._attempt("reading what was known", read)

@@ -16,6 +16,7 @@ from cluster_job.metrics import PEAK_FLOPS, CloudWatch, Lines
 from cluster_job.readings import EfaCounters, Gpu
 from cluster_job.records import Records, decoded
 from cluster_job.reporter import LOOK_EVERY, Reporter, Work
+from cluster_job.table import Versioned
 from fake_service import FakeService
 
 _CLUSTER = Cluster(cluster="llama", node_group="workers", region="us-east-1", node_hour_usd=55.0)
@@ -34,11 +35,18 @@ _ENVIRONMENT = Environment(
 _WORK = Work(name="llama-1", global_batch=2048, flops_per_sample=1e13, cost_cap_usd=1100.0)
 
 
-class _Items(dict[str, bytes]):
-    """A table's items in memory."""
+class _Reports(dict[str, bytes]):
+    """A table's items in memory that are asked for by their keys."""
 
     def put(self, key: str, value: bytes) -> None:
         self[key] = value
+
+    def read(self, key: str) -> Versioned | None:
+        return Versioned(value=self[key], version=0) if key in self else None
+
+
+class _Items(_Reports):
+    """The same where they are listed too."""
 
     def list(self, prefix: str) -> Mapping[str, bytes]:
         return {key: value for key, value in self.items() if key.startswith(prefix)}
@@ -70,7 +78,7 @@ class _Scene:
         self.exits: list[int] = []
         self.cloudwatch = _FakeCloudWatch()
         self.out = StringIO()
-        self.records = records or Records(run=_Items(), reports=_Items())
+        self.records = records or Records(run=_Items(), reports=_Reports())
         self.folder = folder
         sink = CloudWatch(self.cloudwatch, namespace="CdkTrainingCluster", cluster="llama", lines=Lines(self.out))
         node = Node(
@@ -110,6 +118,13 @@ class _Scene:
         while self.now < end and not self.exits:
             self.now += LOOK_EVERY
             self.reporter.look()
+
+    @property
+    def totals(self) -> Mapping[str, Any]:
+        found = self.records.reports.read("llama-1")
+        assert found is not None
+        totals: Mapping[str, Any] = decoded(found.value)["totals"]
+        return totals
 
     @property
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -178,12 +193,12 @@ def test_what_a_process_remembered_goes_on_in_the_next(tmp_path: Path) -> None:
 
     # Ten minutes until the process was there again, and 60 steps that are done again; a minute each report.
     assert second.cloudwatch.values("LostSeconds", "Cluster", "Run") == [660.0, 0.0]
-    totals = decoded(second.records.reports.list("llama-1")["llama-1"])["totals"]
+    totals = second.totals
     assert totals["kept_seconds"] / (totals["kept_seconds"] + totals["lost_seconds"]) == 180 / 840
 
 
 def test_ranks_that_are_slow_are_named_with_the_likely_cause_in_the_log_line_alone(tmp_path: Path) -> None:
-    records = Records(run=_Items(), reports=_Items())
+    records = Records(run=_Items(), reports=_Reports())
     scenes = [
         _Scene(tmp_path, replace(_ENVIRONMENT, rank=rank, local_rank=rank % 8, node=f"i-{rank // 8:017}"), records)
         for rank in range(16)
@@ -255,7 +270,7 @@ def test_gpus_that_are_used_too_little_while_steps_go_on_are_a_finding_with_its_
 def test_processes_that_do_no_step_write_their_stacks_and_end_when_all_hang(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], ranks: tuple[str, str], exits: list[int], has_disk: bool
 ) -> None:
-    records, stacks = Records(run=_Items(), reports=_Items()), tmp_path / "stacks"
+    records, stacks = Records(run=_Items(), reports=_Reports()), tmp_path / "stacks"
     if not has_disk:
         stacks.touch()
     pair = replace(_ENVIRONMENT, world_size=2)
@@ -285,7 +300,7 @@ def test_what_a_rank_measured_is_one_write_unit_and_comes_back() -> None:
         throttled_gpus=tuple(range(8)), retransmitted_share=0.1 / 7, gpu_percent=98.7654321,
     )  # fmt: skip
     windows = {100_000 + number: 1 + number / 700 for number in range(40) if number != 7}
-    exchange = Exchange(Records(run=items, reports=_Items()))
+    exchange = Exchange(Records(run=items, reports=_Reports()))
     exchange.give(1e9, 512, facts, windows)
 
     # DynamoDB bills each KB; beside its value an item has the run's name, its key and when it expires.
@@ -333,4 +348,4 @@ def test_what_aws_refuses_is_said_once_and_training_goes_on(
         "cluster_job: the report of run llama-1 failed",
         "cluster_job: the last report of run llama-1 failed",
     ]
-    assert decoded(scene.records.reports.list("llama-1")["llama-1"])["totals"]["finished"]
+    assert scene.totals["finished"]
