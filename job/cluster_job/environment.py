@@ -151,7 +151,9 @@ def run_name(values: Mapping[str, str]) -> str:
         values: The environment variables.
     """
     job = values.get("SLURM_JOB_ID")
-    named = values.get("RUN_NAME") or values.get("TORCHELASTIC_RUN_ID")
+    # Of torchrun's id RUN@ATTEMPT, which the rendezvous reads likewise.
+    run, _, attempt = values.get("TORCHELASTIC_RUN_ID", "").rpartition("@")
+    named = values.get("RUN_NAME") or run or attempt
     if named and named != "none":  # torchrun's own default
         return named
     if job:

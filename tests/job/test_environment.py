@@ -42,6 +42,7 @@ NO_FILE = Path("/nonexistent/job.json")
         (BATCH, Launcher.BATCH, "8f1c", (1, 2, 0, 1, 1, 2)),
         ({"AWS_BATCH_JOB_ID": "8f1c"}, Launcher.NONE, "8f1c", (0, 1, 0, 1, 0, 1)),
         ({}, Launcher.NONE, "run", (0, 1, 0, 1, 0, 1)),
+        (TORCHRUN | {"TORCHELASTIC_RUN_ID": "llama@7-0-1"}, Launcher.TORCHRUN, "llama", (11, 16, 3, 8, 1, 2)),
         ({"TORCHELASTIC_RUN_ID": "none"}, Launcher.NONE, "run", (0, 1, 0, 1, 0, 1)),
     ],
 )
