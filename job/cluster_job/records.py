@@ -7,9 +7,10 @@ them: for the next process of a run, and for the command `training-cluster statu
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster_job.table import Versioned
+if TYPE_CHECKING:
+    from cluster_job.table import Versioned
 
 REPORTS = "#reports"
 """Below this key the last report of each run lies, by the run's name."""
@@ -24,7 +25,7 @@ class Reports(Protocol):
     def put(self, key: str, value: bytes) -> None:
         """Put a value at a key, whatever lies there."""
 
-    def read(self, key: str) -> Versioned | None:
+    def read(self, key: str) -> "Versioned | None":
         """Return what lies at a key; None: nothing."""
 
 
