@@ -143,6 +143,7 @@ def _file_lines(assembly: Path, directory: Path) -> Iterator[str]:
     """Copy what an assembly uploads into a directory, and write what stages it from there."""
     yield "from aws_cdk import aws_s3_assets"
     shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     for stack in stacks_of(assembly):
         for number, file in enumerate(stack.files):
             copy = directory / file.name
