@@ -33,6 +33,7 @@ from cluster_job.handover import Handover
 from cluster_job.hang_watch import say
 from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
+from cluster_job.rounds import Round
 from cluster_job.table import RunTable, TableError, keep_asking, open_table
 from cluster_job.world_watch import WorldWatch
 
@@ -172,6 +173,10 @@ class ExitStatus(logging.Handler):
         return self._status > 0 or self._status == -signal.SIGABRT
 
 
+class _OtherRound(Exception):  # noqa: N818
+    """Other nodes have begun another round of the rendezvous, which this node joins."""
+
+
 class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     """torch's dynamic rendezvous, and the run's own rules about who joins again.
 
@@ -199,6 +204,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         self._lease = lease
         self._make_watch = watch
         self._watch: WorldWatch | None = None
+        self._round: Round | None = None
         self._is_first = self._left = False
 
     def get_backend(self) -> str:
@@ -213,6 +219,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     def next_rendezvous(self) -> RendezvousInfo:
         """See base class."""
         try:
+            _keep_asking(self._lease.leave)
             _keep_asking(self._members.before_join)
             info = _keep_asking(self._inner.next_rendezvous)
         except RendezvousClosedError:
@@ -222,11 +229,12 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         except Left as left:
             self._left = not left.for_all
             self._end(left)
+        self._round = Round(self._inner, info.rank)
         self._is_first = info.rank == 0
-        if self._is_first:
-            _keep_asking(lambda: self._hold(self._lease.take))
-            _keep_asking(lambda: info.store.set(_WORLD, new_world()))
-        world = _keep_asking(lambda: info.store.get(_WORLD)).decode()
+        try:
+            world = self._world_of(info.store)
+        except _OtherRound:
+            return self.next_rendezvous()
         _keep_asking(lambda: self._members.joined(world))
         self._look_at(world, info)
         self._handover.start()
@@ -249,10 +257,12 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             return 1
         try:
             waiting = int(self._inner.num_nodes_waiting())
+            if self._round is not None and self._round.is_over():
+                waiting = max(waiting, 1)
             waiting = waiting if self._handover.may_end(waiting) else 0
             _ask(lambda: self._members.healthy(waiting))
-            if self._is_first:
-                self._hold(self._lease.renew)
+            if self._is_first and not self._hold(self._lease.renew):
+                return 1
         except RendezvousConnectionError as error:
             _log.warning("%s; the training goes on", error)
             return 0
@@ -283,9 +293,31 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             _log.warning("%s", error)
         return bool(self._inner.shutdown())
 
-    def _hold(self, act: Callable[[], None]) -> None:
+    def _world_of(self, store: Store) -> str:
+        """Return the name that the first node gives to the nodes that have met, once no others train the run."""
+        if self._is_first:
+            self._lease.world = new_world()
+            _keep_asking(lambda: self._hold(lambda: self._lease.take(self._stay)))
+            _keep_asking(lambda: store.set(_WORLD, self._lease.world))
+        while True:
+            try:
+                self._lease.world = _keep_asking(lambda: store.get(_WORLD)).decode()
+            except DistStoreError:
+                if not _keep_asking(self._lease.is_fresh):
+                    raise
+                _keep_asking(self._stay)
+            else:
+                return self._lease.world
+
+    def _stay(self) -> None:
+        """Stay in the round while its first node waits for others that train the run."""
+        self._inner.num_nodes_waiting()
+        if self._round is not None and self._round.is_over():
+            raise _OtherRound
+
+    def _hold(self, act: Callable[[], _Answer]) -> _Answer:
         try:
-            _ask(act)
+            return _ask(act)
         except Taken as error:
             self._end(Left(str(error), Exit.USAGE, for_all=True))
 
@@ -312,7 +344,7 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
     )
     try:
         attempt = _ask(lambda: members.open(attempt if run else ""))
-        lease = Lease(table, run=name, owner=f"start {members.start}", node=environment.node)
+        lease = Lease(table, run=name, owner=f"start {members.start}", node=environment.node, attempt=attempt)
         _ask(lease.check)
     except (Left, Taken) as error:
         print(f"cluster-run: {error}", file=sys.stderr, flush=True)  # noqa: T201

@@ -208,7 +208,7 @@ class Reporter:
         while not self._ended.wait(LOOK_EVERY):
             self.look()
 
-    def _attempt(self, what: str, act: Callable[[], None]) -> None:
+    def _attempt(self, what: str, act: Callable[[], object]) -> None:
         """Do something that must never end the training; say once for each kind of error that it failed."""
         try:
             act()

@@ -15,7 +15,7 @@ class _Scene:
     """Starts of one run, with one clock; what is done while one waits is up to the test."""
 
     def __init__(self) -> None:
-        self.now, self.meanwhile = 1e9, list[Callable[[], None]]()
+        self.now, self.meanwhile = 1e9, list[Callable[[], object]]()
         self.table = RunTable(FakeRunsTable(), TABLE, "llama")  # type: ignore[arg-type]
 
     def start(self, owner: str) -> Lease:
@@ -64,6 +64,29 @@ def test_of_two_that_start_at_once_one_goes_on() -> None:
     found = second.check()
     first.take()
     assert not second._put(scene.now, found)
+
+
+def test_of_the_nodes_of_one_start_those_wait_that_meet_without_the_ones_that_train() -> None:
+    scene = _Scene()
+    a, b, c, requeued = (scene.start("start 0") for _ in range(4))
+    requeued._attempt = "1"
+    a.world = b.world = "a and b"
+    a.take()
+    c.world, requeued.world = "c", "a and b, started again"
+    began, waits = scene.now, 7
+    scene.meanwhile.extend([a.renew, lambda: b.leave() if scene.now - began >= waits * 5 else None])
+    c.take()
+    assert scene.now - began == waits * 5
+    scene.now += 15
+    assert (a.renew(), c.renew()) == (False, True)
+    a.leave()  # c's is not a's to end
+    began = scene.now
+    a.world = "a, which does not see that c trains"
+    scene.meanwhile.clear()
+    a.take()
+    assert scene.now - began == 60  # c was killed
+    requeued.take()
+    assert scene.now - began == 60
 
 
 @pytest.mark.parametrize(

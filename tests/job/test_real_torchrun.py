@@ -67,6 +67,28 @@ def test_a_silent_node_is_left_out_though_its_connections_stay(job: TorchrunJob)
     assert "a node joins" not in said
 
 
+def test_nodes_that_come_while_all_agents_are_late_train_no_second_world(tmp_path: Path, endpoint: str) -> None:
+    job = TorchrunJob(tmp_path, endpoint, run="late", nnodes="1:3")
+    try:
+        for node in "ab":
+            job.start(node)
+        job.wait_for(lambda event: event["world"] == 2)
+        job.pause("ab", lambda: time.sleep(5))
+        at = time.time()
+        job.wait_for(lambda event: event["at"] > at + 5)
+        job.start("c")  # finds both in their round
+        at = job.wait_for(lambda event: event["world"] == 3)["at"]
+        job.kill("c")
+        job.wait_for(lambda event: event["world"] == 2 and event["at"] > at)
+        job.start("d")
+        job.pause("ab", lambda: job.wait_for_line("d", "late is trained by nodes that these did not meet"))
+        job.wait_for(lambda event: event["world"] == 3 and event["at"] > at + 10)
+    finally:
+        job.stop()
+    steps = [event["step"] for event in sorted(job.events(), key=lambda event: event["at"])]
+    assert len(steps) == len(set(steps)), "two worlds trained at once"
+
+
 def test_a_drained_node_leaves_and_the_others_go_on(job: TorchrunJob) -> None:
     for node in "abc":
         job.start(node, "--term-seconds", "11")

@@ -76,6 +76,15 @@ class TorchrunJob:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGSTOP)
 
+    def pause(self, nodes: str, act: Callable[[], None]) -> None:
+        """Stop the agents of nodes, whose processes train on, while something is done."""
+        agents = [self._processes(node)[1] for node in nodes]
+        for agent in agents:
+            agent.suspend()
+        act()
+        for agent in agents:
+            agent.resume()
+
     def stop(self) -> None:
         """Kill what runs."""
         for node in self.nodes:
@@ -103,6 +112,13 @@ class TorchrunJob:
             time.sleep(0.05)
         logs = "\n".join(f"--- {node}\n{self.log(node)[-3000:]}" for node in self.nodes)
         raise TimeoutError(f"the event did not come; the last ones: {self.events()[-3:]}\n{logs}")
+
+    def wait_for_line(self, node: str, wanted: str) -> None:
+        """Wait until a node prints something."""
+        end = time.monotonic() + _SECONDS
+        while wanted not in self.log(node):
+            assert time.monotonic() < end, self.log(node)[-3000:]
+            time.sleep(0.2)
 
     def _processes(self, node: str) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
