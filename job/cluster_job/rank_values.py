@@ -1,15 +1,18 @@
-"""Values of a state that differ by rank, such as the cursor of a loader or the state of a generator.
+"""Small values of a state, such as the cursor of a loader or the state of a generator.
 
-Of what is not sharded torch.distributed.checkpoint keeps one rank's. So the ranks compare their values first, and
-each writes those that differ apart, below its own number. They come back at the same number of ranks only: at another
-one the script's own stay, since a second rank with the same random numbers would be worse than none.
+torch.distributed.checkpoint keeps one rank's, and reads only keys that the script has already. So the ranks compare
+their small values first, and write them apart: rank 0 those that are equal, each rank those that differ, below its
+own number. Those that differ come back at the same number of ranks only: at another one the script's own stay, since
+a second rank with the same random numbers would be worse than none.
 """
 
 import io
 import pickle
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import blake2b
+from operator import getitem
 from typing import Any
 
 import torch
@@ -19,11 +22,11 @@ from cluster_job.torch_ranks import TorchRanks
 
 PREFIX = "values of rank "
 _LARGEST_BYTES = 64 * 1024
-"""Larger tensors are no cursors: comparing them would stall the job. A generator's state has 5 KB."""
+"""Larger tensors are torch's own to keep: comparing them would stall the job. A generator's state has 5 KB."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)  # others are sharded, and may not be moved by one rank
 
-Path = tuple[Any, ...]
+Place = tuple[Any, ...]
 Plain = MutableMapping[str, Any]
 
 
@@ -33,11 +36,11 @@ class RankValues:
 
     Attributes:
         paths: Where values differed, on any rank.
-        values: This rank's.
+        values: This rank's; rank 0's with those that are equal on all.
     """
 
-    paths: Collection[Path]
-    values: Mapping[Path, Any]
+    paths: Collection[Place]
+    values: Mapping[Place, Any]
 
     def to_bytes(self) -> bytes:
         """Return it as a checkpoint holds it."""
@@ -53,7 +56,7 @@ class RankValues:
             text: What `to_bytes` returned; as trustworthy as the checkpoint, which torch unpickles too.
         """
         paths, values = torch.load(io.BytesIO(text), map_location="cpu", weights_only=False)
-        return cls(paths=paths, values=values)
+        return cls(paths=set(paths), values=values)
 
 
 def key_of(rank: int, world_size: int) -> str:
@@ -62,52 +65,57 @@ def key_of(rank: int, world_size: int) -> str:
 
 
 def apart(plain: Plain, names: Collection[str], ranks: TorchRanks) -> Plain:
-    """Return a state in which what differs by rank lies apart; all ranks call it.
+    """Return a state in which small values lie apart; all ranks call it.
 
     Args:
         plain: What is to be written.
-        names: The entries whose values may differ: not those of models and optimizers.
+        names: The entries to look into: not those of models and optimizers.
         ranks: The ranks that save together.
     """
     own = dict(_leaves({name: plain[name] for name in names}))
     digests = ranks.gather({path: digest for path, value in own.items() if (digest := _digest(value)) is not None})
     known = sorted({path for each in digests for path in each}, key=repr)
     differing = [path for path in known if len({each.get(path) for each in digests}) > 1]
-    if not differing:
+    if not known:
         return plain
-    values = RankValues(paths=differing, values={path: own[path] for path in differing if path in own})
-    return {**_without(plain, set(differing)), key_of(ranks.rank, ranks.world_size): values.to_bytes()}
+    kept = differing if ranks.rank else known
+    values = RankValues(paths=differing, values={path: own[path] for path in kept if path in own})
+    return {**_without(plain, set(known)), key_of(ranks.rank, ranks.world_size): values.to_bytes()}
 
 
-def hide(plain: Plain, saved: RankValues) -> Mapping[Path, Any]:
-    """Make room for what the checkpoint holds in place of values that differed; return what the script has there.
+def hide(plain: Plain, paths: Collection[Place]) -> Mapping[Place, Any]:
+    """Take out what torch is not to read; return what the script has there, above and below.
 
     Args:
         plain: What is to be loaded.
-        saved: What one rank wrote.
+        paths: Where the checkpoint has values that lie apart.
     """
-    found = dict(_leaves(plain))
-    hidden = {path: found[path] for path in saved.paths if path in found}
-    for path in hidden:
-        _set(plain, path, None)
+    above = {path[:length] for path in paths for length in range(1, len(path) + 1)}
+    below = set(paths)
+    hidden = {
+        path: value
+        for path, value in _leaves(plain)
+        if path in above or any(path[:length] in below for length in range(1, len(path)))
+    }
+    for *tree, name in hidden:
+        del reduce(getitem, tree, plain)[name]
     return hidden
 
 
-def put_back(plain: Plain, values: Mapping[Path, Any], hidden: Mapping[Path, Any]) -> None:
-    """Set what was hidden, and what this rank wrote: also below keys that the script does not have yet.
+def put_back(plain: Plain, values: Mapping[Place, Any], hidden: Mapping[Place, Any]) -> None:
+    """Set what was hidden, and what lay apart: also below keys that the script does not have yet.
 
     Args:
         plain: What was loaded.
-        values: What this rank wrote; empty where there is another number of ranks.
+        values: What lay apart; of what differed this rank's, or nothing where there is another number of ranks.
         hidden: What the script had there.
     """
     for path, value in {**hidden, **values}.items():
         own: Any = hidden.get(path)
-        is_moved = isinstance(value, torch.Tensor) and isinstance(own, torch.Tensor)
-        _set(plain, path, value.to(own.device) if is_moved else value)
+        _set(plain, path, _filled(own, value) if isinstance(own, torch.Tensor) else value)
 
 
-def _leaves(tree: Mapping[Any, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _leaves(tree: Mapping[Any, Any], path: Place = ()) -> Iterator[tuple[Place, Any]]:
     for name, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, (*path, name))
@@ -115,20 +123,33 @@ def _leaves(tree: Mapping[Any, Any], path: Path = ()) -> Iterator[tuple[Path, An
             yield (*path, name), value
 
 
-def _without(tree: Mapping[Any, Any], paths: Collection[Path], path: Path = ()) -> dict[Any, Any]:
+def _without(tree: Mapping[Any, Any], paths: Collection[Place], path: Place = ()) -> dict[Any, Any]:
     found = {}
     for name, value in tree.items():
         here = (*path, name)
-        is_tree = isinstance(value, Mapping) and value and any(one[: len(here)] == here for one in paths)
-        found[name] = None if here in paths else _without(value, paths, here) if is_tree else value
+        if here not in paths:
+            is_tree = isinstance(value, Mapping) and any(one[: len(here)] == here for one in paths)
+            found[name] = _without(value, paths, here) if is_tree else value
     return found
 
 
-def _set(tree: Any, path: Path, value: object) -> None:  # noqa: ANN401 - nested dictionaries
+def _set(tree: Any, path: Place, value: object) -> None:  # noqa: ANN401 - nested dictionaries
     *above, name = path
     for one in above:
-        tree = tree.setdefault(one, {})
+        if not isinstance(tree.get(one), MutableMapping):
+            tree[one] = {}
+        tree = tree[one]
     tree[name] = value
+
+
+def _filled(own: torch.Tensor, value: object) -> object:
+    """Return the script's own tensor with a value, as torch reads tensors, where it has the same form."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if (own.shape, own.dtype) != (value.shape, value.dtype):
+        return value.to(own.device)
+    own.detach().copy_(value)
+    return own
 
 
 def _digest(value: object) -> bytes | None:

@@ -9,7 +9,7 @@ import multiprocessing
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +30,7 @@ from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 from torch.utils._pytree import tree_leaves
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
-from cluster_job.rank_values import PREFIX, RankValues, apart, hide, key_of, put_back
+from cluster_job.rank_values import PREFIX, Place, RankValues, apart, hide, key_of, put_back
 from cluster_job.torch_ranks import TorchRanks
 
 _POLL_SECONDS = 0.005
@@ -97,12 +97,12 @@ class TorchStorage:
             checkpoint: Where it lies.
         """
         plain = state_dicts(state)
-        saved, own = self._rank_values(checkpoint)
-        hidden = hide(plain, saved)
+        differing, values, own = self._rank_values(checkpoint)
+        hidden = hide(plain, {*differing, *values})
         dcp.load(plain, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group)
-        put_back(plain, saved.values if own else {}, hidden)
-        if saved.paths and not own and self._ranks.rank == 0:
-            names = ", ".join(sorted({str(path[0]) for path in saved.paths}))
+        put_back(plain, values, hidden)
+        if differing and not own and self._ranks.rank == 0:
+            names = ", ".join(sorted({str(path[0]) for path in differing}))
             print(  # noqa: T201 - the job's log
                 f"{checkpoint.path} was written by another number of ranks: what differs by rank in {names} stays as "
                 "the script has set it. Derive it from the rank and the step.",
@@ -118,16 +118,20 @@ class TorchStorage:
             else:
                 state[name] = plain[name]
 
-    def _rank_values(self, checkpoint: Checkpoint) -> tuple[RankValues, bool]:
-        """Return what differed by rank in a checkpoint, and whether the values are this rank's."""
+    def _rank_values(self, checkpoint: Checkpoint) -> tuple[Collection[Place], Mapping[Place, Any], bool]:
+        """Return where values differed by rank, what to put back, and whether what differed is in it."""
         reader = dcp.FileSystemReader(checkpoint.path)
         keys = sorted(key for key in reader.read_metadata().state_dict_metadata if key.startswith(PREFIX))
         if not keys:
-            return RankValues(paths=(), values={}), True
+            return (), {}, True
         own = key_of(self._ranks.rank, self._ranks.world_size)
-        found = {own if own in keys else keys[0]: b""}
+        found = {key: b"" for key in (keys[0], own) if key in keys}
         dcp.load(found, storage_reader=reader, process_group=self._ranks.group)
-        return RankValues.from_bytes(*found.values()), own in keys
+        first = RankValues.from_bytes(found[keys[0]])
+        values = {path: value for path, value in first.values.items() if path not in first.paths}
+        if own in keys:
+            values |= RankValues.from_bytes(found[own]).values
+        return first.paths, values, own in keys
 
     def save(
         self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]

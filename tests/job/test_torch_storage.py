@@ -118,7 +118,7 @@ run = Run(global_batch=2, name="run", checkpoints=str(folder))
 restored = run.restore(state)
 torch.set_rng_state(state["rng"])
 if not restored:  # the same on all ranks are sets, in whatever order their processes keep them
-    loader["shards"][f"shard-of-{rank}"] = 7
+    loader["shards"][f"shard-of-{rank}"] = loader["shards"]["shard-of-both"] = 7
     state["seen"], state["read"] = set("abcdefgh"), [{f"shard-of-{rank}": 7}]
 found = [loader["cursor"], loader["epoch"], torch.rand(1).item()]
 found += [loader["shards"], sorted(state["seen"]), state["read"]]
@@ -146,10 +146,10 @@ def test_values_that_differ_by_rank_come_back_to_their_rank_and_never_to_two(tmp
     for rank in range(2):
         assert found(True, rank, 2) == found(False, rank, 2)
         assert found(True, rank, 2)[:2] == [100 + rank, 3]
-        assert found(True, rank, 2)[3] == {f"shard-of-{rank}": 7}, "the script had no such key"
+        assert found(True, rank, 2)[3] == {f"shard-of-{rank}": 7, "shard-of-both": 7}, "the script had no such keys"
     assert found(True, 0, 2)[2] != found(True, 1, 2)[2]
     torch.manual_seed(300)
-    assert found(True, 0, 1) == [300, 3, torch.rand(1).item(), {}, list("abcdefgh"), None]
+    assert found(True, 0, 1) == [300, 3, torch.rand(1).item(), {"shard-of-both": 7}, list("abcdefgh"), None]
     assert said == [False, False, True]
 
 
@@ -268,13 +268,17 @@ def test_values_and_objects_come_back_where_nothing_can_be_renamed(
         raise PermissionError
 
     monkeypatch.setattr(Path, "rename", refuse)  # as on Mountpoint for Amazon S3
-    state: dict[str, Any] = {"tensor": torch.arange(4), "words": {"epoch": 3, "name": "x"}}
+    words: dict[str, Any] = {"epoch": 3, "read": {7: {"shard": 2}}, "left": {}, "seeds": {"epoch": torch.ones(2)}}
+    state: dict[str, Any] = {"tensor": torch.arange(4), "words": words}
     one_step(Run(global_batch=1, name="run", checkpoints=str(tmp_path)), state)
-    found: dict[str, Any] = {"tensor": torch.zeros(4, dtype=torch.long), "words": {"epoch": 0, "name": ""}}
+    tensor = torch.zeros(4, dtype=torch.long)
+    found: dict[str, Any] = {"tensor": tensor, "words": {"epoch": 0, "read": None, "left": {"x": 1}, "seeds": {}}}
     run = Run(global_batch=1, name="run", checkpoints=str(tmp_path))
     assert run.restore(found)
-    assert found["words"] == state["words"]
-    assert torch.equal(found["tensor"], state["tensor"])
+    assert torch.equal(found["words"].pop("seeds")["epoch"], words.pop("seeds")["epoch"])
+    assert found["words"] == words, "whatever keys the script has when it starts"
+    assert found["tensor"] is tensor
+    assert torch.equal(tensor, state["tensor"])
     assert list(run.steps(1)) == []
 
 
