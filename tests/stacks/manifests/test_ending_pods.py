@@ -29,7 +29,7 @@ def _job_set() -> dict[str, Any]:
         ("node", Exit.USAGE, False, _ENDS),
         ("node", Exit.NO_DATA, False, _ENDS),
         ("node", Exit.BUDGET, False, _ENDS),
-        ("node", Exit.UNFIT, False, _AGAIN),
+        ("node", Exit.UNFIT, False, _AT_MOST_TEN_TIMES),  # nothing keeps the pod from the same node
         ("node", Exit.AGAIN, False, _AGAIN),
         ("verification", 1, False, _AGAIN),  # it has waited
         ("verification", 255, False, _AGAIN),  # its node has rebooted
