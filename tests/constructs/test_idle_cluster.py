@@ -1,14 +1,15 @@
 """The whole cluster and its idle nodes: who watches, by what policy, and who may start them again."""
 
+import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk.aws_s3_assets import Asset
 
-from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal, NodeFleet, NodeGroup, TrainingCluster
+from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal, NodeGroup, TrainingCluster
 from synthesis import ZONE, new_stack, only, resources
 
 _IDLE = {"Handler": "cluster_idle.handler.handler"}
@@ -70,15 +71,21 @@ def test_nodes_report_efa_traffic_where_their_policy_looks_at_it() -> None:
         NodeGroup("usual", instance_types=["p5.48xlarge"], count=8),
         NodeGroup("off", instance_types=["p5.48xlarge"], count=8, idle_policy=replace(looks, is_off=True)),
     ]
-    cluster = _cluster(new_stack(), node_groups=groups)
-    looking, usual, off = (_scripts(fleet) for fleet in cluster.node_groups)
+    stack = new_stack()
+    _cluster(stack, node_groups=groups)
+    looking, usual, off = (_scripts(stack, group.name) for group in groups)
     assert looking != usual == off
 
 
-def _scripts(fleet: NodeFleet) -> str:
-    asset = fleet.node.find_child("Bootstrap").node.find_child("Scripts")
-    assert isinstance(asset, Asset)
-    return asset.asset_hash
+def _scripts(stack: Stack, group: str) -> str:
+    """Return the asset that a node group's nodes are set up from."""
+    (template,) = (
+        json.dumps(each)
+        for each in resources(stack, "AWS::EC2::LaunchTemplate").values()
+        if f'"{group}"' in json.dumps(each)
+    )
+    (found,) = set(re.findall(r"[0-9a-f]{64}", template))
+    return str(found)
 
 
 def test_resuming_can_be_granted() -> None:
