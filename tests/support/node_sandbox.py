@@ -16,6 +16,10 @@ from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cluster_contract.metrics import NODE_METRICS
 from max_seconds import MAX_SECONDS
 
+COMPLETED = (
+    "aws autoscaling complete-lifecycle-action --region us-east-1 --auto-scaling-group-name workers-group "
+    "--lifecycle-hook-name ready --instance-id i-0a1b2c3d4e5f67890 --lifecycle-action-result CONTINUE"
+)
 AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'
 UBUNTU = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
@@ -276,6 +280,11 @@ class NodeSandbox:
     def calls(self) -> list[str]:
         """What the stand-ins were asked, in order."""
         return (self.sandbox / "calls").read_text().splitlines()
+
+    @property
+    def completions(self) -> list[str]:
+        """The lifecycle actions that it completed, in order."""
+        return [call for call in self.calls if "complete-lifecycle-action" in call]
 
     @property
     def state(self) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ def program(name: str) -> str:
     """
     found = shutil.which(name) or shutil.which(name, path=str(_FETCHED))
     if found is None:
-        pytest.skip(f"there is no {name}: `make test-prometheus` fetches Debian's package")  # not on every machine
+        pytest.skip(reason=f"there is no {name}: `make test-prometheus` fetches Debian's package")
     return found
 
 

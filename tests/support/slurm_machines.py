@@ -154,7 +154,7 @@ def namespaces(directory: Path) -> Iterator[int]:
     if not root.is_dir():
         missing = _BUILT / "missing"
         reason = missing.read_text().strip() if missing.exists() else "`make test-slurm` unpacks Debian's Slurm"
-        pytest.skip(reason)  # without apt, root or namespaces
+        pytest.skip(reason=reason)  # there is no apt, root or namespace
     spaces = ["--net", "--uts", "--pid", "--mount", "--fork", "--kill-child"]
     boot = ["bash", str(_MACHINE), "boot", str(root), str(directory)]
     with (

@@ -138,7 +138,7 @@ def nvml() -> Path:
     """Return a folder with nvidia-ml-py and a stand-in for NVIDIA's library; skip where there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("the fake libnvidia-ml.so needs a C compiler, cc")  # not on every machine
+        pytest.skip(reason="the fake libnvidia-ml.so needs a C compiler, cc")
     folder = Path(mkdtemp(prefix="nvml-"))
     atexit.register(shutil.rmtree, folder)
     with zipfile.ZipFile(NVIDIA_ML_PY) as wheel:

@@ -65,7 +65,7 @@ def test_helm_renders_the_chart_with_the_values(release: str) -> None:
     chart = CHARTS / release
     if not chart.is_dir():
         reason = f"{chart} is not there: helm pull could not fetch {all_charts()[release].repository}"
-        pytest.skip(reason)  # without a way to the chart repositories
+        pytest.skip(reason=reason)  # there is no way to the chart repositories
     values = [
         text
         for cluster in FOLDERS.values()

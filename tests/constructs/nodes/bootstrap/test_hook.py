@@ -1,22 +1,13 @@
 """When a node tells Auto Scaling that it is ready: new, and started again out of a warm pool."""
 
-import contextlib
-import json
-import re
 from collections.abc import Callable
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from node_sandbox import INSTANCE_STORE, NodeSandbox, disk
+from node_sandbox import COMPLETED, INSTANCE_STORE, NodeSandbox, disk
 
 MakeNode = Callable[..., NodeSandbox]
 
-COMPLETED = (
-    "aws autoscaling complete-lifecycle-action --region us-east-1 --auto-scaling-group-name workers-group "
-    "--lifecycle-hook-name ready --instance-id i-0a1b2c3d4e5f67890 --lifecycle-action-result CONTINUE"
-)
 LOG = "var/log/cdk-training-cluster.log"
 
 
@@ -24,10 +15,6 @@ LOG = "var/log/cdk-training-cluster.log"
 def pooled(make_node: MakeNode) -> NodeSandbox:
     """A node of a group with a warm pool; nothing of it is set up."""
     return make_node(LAUNCH_HOOK="ready", disks=[disk("nvme1n1", INSTANCE_STORE)])
-
-
-def _completions(node: NodeSandbox) -> list[str]:
-    return [call for call in node.calls if "complete-lifecycle-action" in call]
 
 
 def _questions(node: NodeSandbox) -> int:
@@ -121,124 +108,6 @@ def test_a_node_for_which_no_hook_waits_calls_nothing(make_node: MakeNode) -> No
     assert "network-online" not in node.read("etc/systemd/system/cdk-training-cluster-boot.service")
 
 
-# When it is verified
-
-
-@pytest.fixture
-def verified(make_node: MakeNode) -> NodeSandbox:
-    """A node of a group with a launch hook, with the one EFA device that it is expected to have."""
-    expected = '{"p5.4xlarge":{"efa_devices":1}}'
-    node = make_node(LAUNCH_HOOK="ready", MOUNT_SOURCE="", MOUNT_POINT="", EXPECTED=expected, RUNS_TABLE="runs")
-    node.in_states("Pending:Wait")
-    (node.sandbox / "places").write_text("3\n")
-    node.write("var/lib/cdk-training-cluster/set-up", "i-0a1b2c3d4e5f67890\n")
-    return node
-
-
-def test_a_node_is_verified_before_its_group_counts_on_it_and_at_each_boot(verified: NodeSandbox) -> None:
-    for arguments in ([], ["--boot"]):
-        assert verified.bootstrap(*arguments).returncode == 0
-        assert verified.steps[-2:] == ["verify", "hook"]
-        assert json.loads(verified.read("var/lib/cdk-training-cluster/verify.json"))["passed"]
-    assert _completions(verified) == [COMPLETED] * 2
-
-
-def test_a_node_with_a_fault_of_its_host_is_replaced_and_never_called_ready(verified: NodeSandbox) -> None:
-    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
-    verified.change_settings(EFA="")
-    assert verified.bootstrap().returncode == 1
-    assert _completions(verified) == [COMPLETED.replace("CONTINUE", "ABANDON")]
-    assert (verified.state["state"], verified.state["step"]) == ("failed", "verify")
-    sentence = "verification failed: efa_count: the node has 0 EFA devices"
-    assert verified.state["message"].startswith(sentence)
-    assert f"bootstrap failed at verify: {sentence}" in verified.read("dev/console")
-    assert verified.read("run/cdk-training-cluster/drain/verify").startswith(sentence)
-
-
-@pytest.mark.parametrize(
-    ("table", "places", "message"),
-    [
-        ("runs", "", "3 nodes of workers were replaced within a day before they entered service, and no more are"),
-        ("", "123", "the cluster has no table in which replaced nodes are counted"),
-        ("runs", "broken", "whether more nodes of workers may be replaced is not known: aws is broken"),
-    ],
-)
-def test_nodes_are_not_replaced_for_ever_nor_where_it_is_not_known_how_often(
-    verified: NodeSandbox, table: str, places: str, message: str
-) -> None:
-    (verified.sandbox / "places").write_text(places)
-    verified.change_settings(RUNS_TABLE=table)
-    if places == "broken":
-        verified.fail("aws", "put-item")
-    verified.write("run/cdk-training-cluster/drain/verify", "verification failed: efa_count\n{}\n")
-    said = verified.step("hook.sh --bad")
-    assert said.returncode == 0
-    assert message in said.stdout
-    assert "is not replaced, and takes no job: verification failed: efa_count\n" in said.stdout
-    assert _completions(verified) == []
-
-
-def test_of_many_nodes_that_fail_together_three_a_day_are_replaced(verified: NodeSandbox) -> None:
-    (verified.sandbox / "places").write_text("")
-    with mock_aws():
-        table = boto3.client("dynamodb", region_name="us-east-1")
-        table.create_table(
-            TableName="runs",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("run", "key")],
-            KeySchema=[{"AttributeName": "run", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-
-        def place_of(node: str, *, days: float = 0) -> int | None:
-            """Let DynamoDB answer what the node asks; return the place that it gets."""
-            verified.becomes(node)
-            verified.write("var/lib/cdk-training-cluster/set-up", node)
-            (verified.sandbox / "calls").write_text("")
-            verified.step("hook.sh --bad")
-            asked = [call.partition("--cli-input-json ")[2] for call in verified.calls if "put-item" in call]
-            assert len(asked) == 3
-            for place, request in enumerate(asked, start=1):
-                later = re.sub(r'(?<="N":")\d+', lambda now: str(int(now[0]) + round(days * 86_400)), request)
-                with contextlib.suppress(table.exceptions.ConditionalCheckFailedException):
-                    table.put_item(**json.loads(later))
-                    return place
-            return None
-
-        assert [place_of(f"i-{number}") for number in (0, 1, 1, 2, 3, 0)] == [1, 2, 2, 3, None, 1]
-        assert [place_of("i-4", days=days) for days in (0.99, 1.01)] == [None, 1]
-
-
-@pytest.mark.parametrize("hook", ["ready", ""])
-def test_a_node_that_failed_its_verification_says_so_until_it_passes_and_is_ready_then(
-    verified: NodeSandbox, hook: str
-) -> None:
-    (verified.sandbox / "bin/timedatectl").write_text("#!/bin/bash\nexit 0\n")
-    port = "sys/class/infiniband/rdmap0s6/ports/1/state"
-    verified.write(port, "1: DOWN\n")
-    verified.change_settings(LAUNCH_HOOK=hook)
-    for arguments in ([], ["--boot"]):
-        assert verified.bootstrap(*arguments).returncode == 1
-        assert (verified.state["state"], verified.state["step"]) == ("failed", "verify")
-        assert verified.state["message"].startswith("verification failed: efa_state: rdmap0s6 is 1: DOWN")
-    # Another instance would have the fault too.
-    assert _completions(verified) == []
-    counted = [call for call in verified.calls if "put-metric-data" in call]
-    assert ["VerificationFailed" in call for call in counted] == [True, True]
-    verified.write(port, "4: ACTIVE\n")
-    assert verified.bootstrap("--boot").returncode == 0
-    assert (verified.state["state"], _completions(verified)) == ("ready", [COMPLETED] * bool(hook))
-
-
-def test_a_verification_hides_no_set_up_that_failed(verified: NodeSandbox) -> None:
-    verified.fail("modprobe", "efa")
-    assert verified.bootstrap().returncode == 1
-    for _ in range(2):
-        assert verified.bootstrap("--boot").returncode == 1
-        assert (verified.state["step"], _completions(verified)) == ("efa", [])
-    said = json.loads(verified.read("var/lib/cdk-training-cluster/verify.json"))
-    assert [check["name"] for check in said["checks"] if not check["passed"]] == ["set_up"]
-
-
 # When there is nothing to complete
 
 
@@ -253,7 +122,7 @@ def test_a_node_that_no_hook_waits_for_is_done(pooled: NodeSandbox, state: str) 
     pooled.in_states(state)
     said = pooled.step("hook.sh")
     assert said.returncode == 0
-    assert _completions(pooled) == []
+    assert pooled.completions == []
     assert _questions(pooled) == 1
     assert (
         f"ok: Auto Scaling waits for no answer of i-0a1b2c3d4e5f67890, whose state is '{state}'"
@@ -266,7 +135,7 @@ def test_a_node_that_is_quicker_than_auto_scaling_waits_for_it(pooled: NodeSandb
     _set_up(pooled)
     pooled.in_states(early, early, "Pending:Wait")
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == [COMPLETED]
+    assert pooled.completions == [COMPLETED]
     assert [call for call in pooled.calls if call.startswith("sleep")] == ["sleep 5", "sleep 10"]
 
 
@@ -275,7 +144,7 @@ def test_an_action_that_is_not_active_is_done_when_the_node_is_in_service(pooled
     pooled.in_states("Pending:Wait", "InService")
     pooled.fail("aws", "complete-lifecycle-action")
     assert pooled.step("hook.sh").returncode == 0
-    assert _completions(pooled) == [COMPLETED]
+    assert pooled.completions == [COMPLETED]
 
 
 def test_an_action_that_is_not_active_yet_is_completed_later(pooled: NodeSandbox) -> None:
@@ -283,7 +152,7 @@ def test_an_action_that_is_not_active_yet_is_completed_later(pooled: NodeSandbox
     pooled.fail("aws", "complete-lifecycle-action")
     (pooled.sandbox / "bin/sleep").write_text('#!/bin/bash\nrm -f "$SANDBOX/fail/aws"\n')
     assert pooled.step("hook.sh").returncode == 0
-    assert _completions(pooled) == [COMPLETED] * 2
+    assert pooled.completions == [COMPLETED] * 2
 
 
 @pytest.mark.parametrize(
@@ -295,7 +164,7 @@ def test_a_passing_fault_is_tried_again(pooled: NodeSandbox, command: str, argum
     pooled.fail(command, arguments)
     (pooled.sandbox / "bin/sleep").write_text(f'#!/bin/bash\nrm -f "$SANDBOX/fail/{command}"\n')
     assert pooled.step("hook.sh").returncode == 0
-    assert _completions(pooled) == [COMPLETED]
+    assert pooled.completions == [COMPLETED]
 
 
 # When it goes wrong
@@ -332,7 +201,7 @@ def test_a_node_whose_set_up_failed_is_never_called_ready(pooled: NodeSandbox) -
     pooled.fail("modprobe", "lustre")
     assert pooled.bootstrap().returncode == 1
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == []
+    assert pooled.completions == []
     assert pooled.state["step"] == "lustre"
     assert "i-0a1b2c3d4e5f67890 has not been set up to the end" in pooled.read(LOG)
 
@@ -343,7 +212,7 @@ def test_a_set_up_that_was_run_again_and_failed_is_not_called_ready(pooled: Node
     pooled.fail("modprobe", "lustre")
     assert pooled.bootstrap().returncode == 1
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == []
+    assert pooled.completions == []
 
 
 def test_a_node_made_of_the_image_of_another_is_not_called_ready_for_it(pooled: NodeSandbox) -> None:
@@ -351,20 +220,7 @@ def test_a_node_made_of_the_image_of_another_is_not_called_ready_for_it(pooled: 
     pooled.becomes("i-0f0f0f0f0f0f0f0f0")
     pooled.in_states("Pending:Wait")
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == []
-
-
-def test_a_node_made_of_the_image_of_another_is_not_replaced_before_it_is_set_up(verified: NodeSandbox) -> None:
-    assert verified.bootstrap().returncode == 0
-    verified.becomes("i-0f0f0f0f0f0f0f0f0")
-    (verified.root / "sys/class/infiniband/rdmap0s6").rename(verified.root / "sys/lost")
-    before = len(verified.steps)
-    assert verified.bootstrap("--boot").returncode == 0
-    assert len(verified.steps) == before
-    # Its set-up has begun meanwhile.
-    (verified.root / "var/lib/cdk-training-cluster/set-up").unlink()
-    assert verified.bootstrap("--boot").returncode == 1
-    assert _completions(verified) == [COMPLETED]
+    assert pooled.completions == []
 
 
 @pytest.mark.parametrize(
@@ -379,11 +235,11 @@ def test_a_node_that_lacks_something_after_its_start_is_not_called_ready(
     pooled.in_states("Pending:Wait")
     pooled.fail(command, arguments)
     assert pooled.bootstrap("--boot").returncode == 1
-    assert (pooled.state["step"], _completions(pooled)) == (step, [])
+    assert (pooled.state["step"], pooled.completions) == (step, [])
     # The next start goes well, and the node was set up.
     (pooled.sandbox / "fail" / command).unlink()
     assert pooled.bootstrap("--boot").returncode == 0
-    assert (pooled.state["state"], _completions(pooled)) == ("ready", [COMPLETED])
+    assert (pooled.state["state"], pooled.completions) == ("ready", [COMPLETED])
 
 
 def test_a_node_that_could_not_say_so_at_first_says_so_at_its_next_start(pooled: NodeSandbox) -> None:
@@ -392,7 +248,7 @@ def test_a_node_that_could_not_say_so_at_first_says_so_at_its_next_start(pooled:
     assert pooled.bootstrap().returncode == 1
     (pooled.sandbox / "fail/aws").unlink()
     assert pooled.bootstrap("--boot").returncode == 0
-    assert _completions(pooled) == [COMPLETED]
+    assert pooled.completions == [COMPLETED]
 
 
 def test_starting_again_and_again_changes_nothing(pooled: NodeSandbox) -> None:
