@@ -25,13 +25,6 @@ def scene() -> SpendScene:
     return new_scene()
 
 
-@pytest.fixture
-def group(scene: SpendScene) -> FakeGroup:
-    group = scene.deploy(2)
-    scene.tick(0)
-    return group
-
-
 def test_people_are_warned_then_nodes_are_stopped_once_and_a_start_resumes(
     scene: SpendScene, group: FakeGroup
 ) -> None:

@@ -25,13 +25,6 @@ def scene() -> SpendScene:
     return new_scene()
 
 
-@pytest.fixture
-def group(scene: SpendScene) -> FakeGroup:
-    group = scene.deploy(2)
-    scene.tick(0)
-    return group
-
-
 @pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(
     ("changes", "subjects"),
