@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cluster_job.exits import Exit
 from cluster_job.hang_watch import say
 from cluster_job.records import decoded, encoded
 from cluster_job.table import RunTable, Versioned
@@ -27,7 +28,16 @@ _KEY = "lease"
 
 
 class Taken(Exception):  # noqa: N818 - cluster-run prints the message as it is
-    """Another start trains the run."""
+    """Another start trains the run.
+
+    Args:
+        sentence: Which one, and what to do.
+        exit_code: How this one ends.
+    """
+
+    def __init__(self, sentence: str, exit_code: Exit = Exit.USAGE) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
 
 
 class Lease:
@@ -38,7 +48,7 @@ class Lease:
         run: The run's name.
         owner: The start's name: the same for its restarts, whose processes follow one another.
         node: The node's name.
-        attempt: Which of its restarts this is. Processes of the one before have ended.
+        attempt: Which of its restarts this is, ending with its number; a later one ends this.
         now: Returns the time, in seconds since 1970.
         sleep: Waits for some seconds.
 
@@ -75,6 +85,7 @@ class Lease:
         while True:
             found = self._table.read(_KEY)
             held = None if found is None else decoded(found.value)
+            self._refuse_later(held or {})
             if held is None or held["at"] <= self._now() - LEASE_SECONDS:
                 return found
             is_own = held["owner"] == self._owner
@@ -117,12 +128,13 @@ class Lease:
         """Say that this start goes on, if it is time to; return False if another world of it has taken over.
 
         Raises:
-            Taken: Another start has taken over, since this one said nothing for a minute.
+            Taken: Another start has taken over, since this one said nothing for a minute, or a later attempt of it.
         """
         if self._now() - self._renewed < RENEW_SECONDS:
             return True
         found = self._table.read(_KEY)
         held = {} if found is None else decoded(found.value)
+        self._refuse_later(held)
         if held.get("owner") != self._owner:
             self.take()
         elif self._is_other_world(held) and held["at"] > self._now() - LEASE_SECONDS:
@@ -143,14 +155,26 @@ class Lease:
         self.world = ""
 
     def is_fresh(self) -> bool:
-        """Return whether any nodes train the run."""
-        return is_trained(self._table, self._now())
+        """Return whether any nodes train the run, or did until now: the next holder looks every 5 seconds."""
+        return is_trained(self._table, self._now() - RENEW_SECONDS)
 
     def release(self) -> None:
         """Let another start begin at once."""
         found = self._table.read(_KEY)
-        if found is not None and decoded(found.value)["owner"] == self._owner:
+        held = {} if found is None else decoded(found.value)
+        if (held.get("owner"), held.get("attempt")) == (self._owner, self._attempt):
             self._put(0.0, found)
+
+    def _refuse_later(self, held: Mapping[str, Any]) -> None:
+        """End an attempt that a later one of the same start has replaced.
+
+        A node that its cluster has lost may still run: Kubernetes starts a job again whose pod's node is not ready.
+        """
+        if held.get("owner") == self._owner and _number(held.get("attempt", "")) > _number(self._attempt):
+            raise Taken(
+                f"{self._run} was started again on {held['node']} meanwhile: this attempt of {self._owner} ends",
+                Exit.AGAIN,
+            )
 
     def _is_other_world(self, held: Mapping[str, Any]) -> bool:
         same_attempt = held.get("attempt") == self._attempt
@@ -162,6 +186,12 @@ class Lease:
             {"owner": self._owner, "node": self._node, "at": at, "attempt": self._attempt, "world": self.world}
         )
         return self._table.replace(_KEY, item, None if found is None else found.version)[1]
+
+
+def _number(attempt: str) -> int:
+    """Return which restart of a start an attempt is: Slurm, Kubernetes and AWS Batch count them."""
+    number = attempt.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def is_trained(table: RunTable, now: float) -> bool:

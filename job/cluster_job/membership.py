@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -135,8 +135,13 @@ class Members:
 
     def closed(self) -> Left:
         """Return why a run has ended whose rendezvous another node closed."""
-        if self._decide() is Decision.END:
+        history = self._recent()
+        if self._decide(history) is Decision.END:
             return self._over_budget()
+        if self._fixed_size:
+            for node in sorted({one.node for one in history}):
+                if decide(history, node, self._now(), self._policy) is Decision.LEAVE:
+                    return self._left_out(node)
         return Left("the run has ended on its other nodes", Exit.AGAIN)
 
     def joined(self, world: str) -> None:
@@ -146,7 +151,7 @@ class Members:
             world: The world.
         """
         self._own = Membership(world=world, node=self._node, joined=self._now())
-        self._healthy, self._waited = self._now(), None
+        self._healthy, self._waited, self._written = self._now(), None, ""
         self._write(self._own)
 
     def healthy(self, waiting: int) -> None:
@@ -162,7 +167,7 @@ class Members:
             self._looked = self._healthy
             if self._own is not None and self._own.ended is None and self._drained() is not None:
                 self._end(ended=self._healthy)
-        if self._own is not None and self._own.ended is None and self._written != _hour(self._healthy):
+        if self._own is not None and self._written != _hour(self._healthy):
             self._write(self._own)
         if self._healthy - self._kept >= _DAY:
             self._kept = self._healthy
@@ -181,7 +186,7 @@ class Members:
             Left: It does not.
         """
         drained = self._drained()
-        if self._own is not None and self._own.ended is None:
+        if self._own is not None and self._own.ended is None and self._own.failed is None:
             if drained is not None or self._waited is not None:
                 self._end(ended=self._waited or self._now())
             else:
@@ -192,26 +197,32 @@ class Members:
             raise Left(
                 f"{self._node} is drained{until}: {drained.sentence}; {rest}", Exit.AGAIN, for_all=self._fixed_size
             )
-        decision = self._decide()
+        decision = self._decide(self._recent())
         if decision is Decision.END:
             raise self._over_budget()
         if decision is Decision.LEAVE:
-            times = self._policy.first_failures
-            raise Left(
-                f"{self._node} is left out: its processes were the first to fail {times} times within "
-                f"{self._policy.window_seconds / 60:.0f} minutes; look at it with `cluster-node verify`",
-                Exit.UNFIT,
-                for_all=self._fixed_size,
-            )
+            raise self._left_out(self._node)
 
     def _over_budget(self) -> Left:
-        minutes = f"{self._policy.window_seconds / 60:.0f} minutes"
         return Left(
-            f"the run failed more than {self._policy.restarts} times within {minutes}: it ends; mend what fails, or "
-            "allow more with --restarts",
+            f"the run failed more than {self._policy.restarts} times within {self._minutes}: it ends; mend what "
+            "fails, or allow more with --restarts",
             Exit.BUDGET,
             for_all=True,
         )
+
+    def _left_out(self, node: str) -> Left:
+        rest = "; the run needs it, and ends on all nodes" if self._fixed_size else ""
+        return Left(
+            f"{node} is left out: its processes were the first to fail {self._policy.first_failures} times within "
+            f"{self._minutes}; look at it with `cluster-node verify`{rest}",
+            Exit.UNFIT,
+            for_all=self._fixed_size,
+        )
+
+    @property
+    def _minutes(self) -> str:
+        return f"{self._policy.window_seconds / 60:.0f} minutes"
 
     @property
     def start(self) -> str:
@@ -222,12 +233,15 @@ class Members:
     def _history(self) -> str:
         return f"{_HISTORY}{self.start}/"
 
-    def _decide(self) -> Decision:
+    def _decide(self, history: Sequence[Membership]) -> Decision:
+        return decide(history, self._node, self._now(), self._policy)
+
+    def _recent(self) -> Sequence[Membership]:
         now = self._now()
         found = self._table.list(self._history, since=_hour(now - self._policy.window_seconds - _EARLIER_SECONDS))
         # A node's later item about a world stands below a later hour.
         history = {(one.world, one.node): one for one in map(Membership.from_json, found.values())}
-        return decide(list(history.values()), self._node, now, self._policy)
+        return list(history.values())
 
     def _end(self, *, failed: float | None = None, ended: float | None = None) -> None:
         if self._own is not None:

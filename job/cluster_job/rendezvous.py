@@ -11,8 +11,7 @@ import os
 import signal
 import sys
 import time
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import NoReturn, TypeVar
 
@@ -25,7 +24,7 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousParameters,
     RendezvousTimeoutError,
 )
-from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, create_handler
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
@@ -34,16 +33,16 @@ from cluster_job.hang_watch import say
 from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.rounds import Round
-from cluster_job.table import RunTable, TableError, keep_asking, open_table
+from cluster_job.table import open_table
+from cluster_job.torch_table import NAME, STORE_SECONDS, TableBackend, TableStore, ask, keep_asking_table
 from cluster_job.world_watch import WorldWatch
-
-NAME = "cluster-table"
-"""What torchrun calls it."""
 
 _log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.2
-_STORE_SECONDS = 60
+_LOOK_SECONDS = 5
+"""How often a node that waits for the name of its world looks whether its round goes on."""
+_ROUNDS = 10
+"""How many rounds may lose a node between their meeting and their start, until the agent gives up."""
 _REPAIR_SECONDS = 3600
 """For how long nodes wait for enough of them: a lost one is drained, verified and launched again in that time."""
 
@@ -63,90 +62,6 @@ def keep_alives(max_nodes: int) -> dict[str, int]:
     """
     interval = max(1, -(-max_nodes // 32))
     return {"keep_alive_interval": interval, "keep_alive_max_attempt": 3, "last_call_timeout": 2}
-
-
-class TableBackend(RendezvousBackend):  # type: ignore[misc] # torch has no types here
-    """The rendezvous' state: one item, replaced by conditional puts.
-
-    Args:
-        table: The run's items.
-        key: Where the state lies.
-    """
-
-    def __init__(self, table: RunTable, key: str) -> None:
-        self._table = table
-        self._key = key
-
-    @property
-    def name(self) -> str:
-        """See base class."""
-        return NAME
-
-    def get_state(self) -> tuple[bytes, int] | None:
-        """See base class."""
-        found = _ask(lambda: self._table.read(self._key))
-        return None if found is None else (zlib.decompress(found.value), found.version)
-
-    def set_state(self, state: bytes, token: int | None = None) -> tuple[bytes, int, bool] | None:
-        """See base class."""
-        found, ours = _ask(lambda: self._table.replace(self._key, zlib.compress(state), token))
-        return None if found is None else (zlib.decompress(found.value), found.version, ours)
-
-
-class TableStore(Store):  # type: ignore[misc]
-    """What torchrun's agents tell one another: ranks, and where rank 0 listens. No collective goes over it.
-
-    Args:
-        table: The run's items.
-        prefix: What its keys begin with.
-    """
-
-    def __init__(self, table: RunTable, prefix: str) -> None:
-        super().__init__()
-        self._table = table
-        self._prefix = prefix
-        self._timeout = timedelta(seconds=_STORE_SECONDS)
-
-    def set(self, key: str, value: bytes | str) -> None:
-        """Put a value."""
-        _ask(lambda: self._table.put(self._prefix + key, value.encode() if isinstance(value, str) else value))
-
-    def get(self, key: str) -> bytes:
-        """Wait for a value, and return it."""
-        self.wait([key])
-        return self._read(key) or b""
-
-    def add(self, key: str, amount: int) -> int:
-        """Add to a counter."""
-        return _ask(lambda: self._table.add(f"{self._prefix}{key}/count", amount))
-
-    def check(self, keys: Sequence[str]) -> bool:
-        """Return whether all values are there."""
-        return all(self._read(key) is not None for key in keys)
-
-    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all values are there."""
-        limit = self._timeout if timeout is None else timeout
-        end = time.monotonic() + limit.total_seconds()
-        left = list(keys)
-        while left := [key for key in left if not self.check([key])]:
-            if time.monotonic() > end:
-                # What torch's own stores raise: agents that wait at a barrier go on when they see it.
-                raise DistStoreError(f"{', '.join(left)} did not come within {limit.total_seconds():.0f} s")
-            time.sleep(_POLL_SECONDS)
-
-    def _read(self, key: str) -> bytes | None:
-        found = _ask(lambda: self._table.read(self._prefix + key))
-        return None if found is None else found.value
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long `get` and `wait` wait."""
-        self._timeout = timeout
-
-    @property
-    def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
-        return self._timeout
 
 
 class ExitStatus(logging.Handler):
@@ -188,6 +103,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         handover: What it asks of its processes before it ends them for a node that joins.
         lease: This start's right to train the run, which rank 0's node holds.
         watch: Makes what looks at the other nodes of a world, from its name, this node's rank and their number.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -197,12 +113,15 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         handover: Handover,
         lease: Lease,
         watch: Callable[[str, int, int], WorldWatch],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._members = members
         self._handover = handover
         self._lease = lease
         self._make_watch = watch
+        self._clock = clock
         self._watch: WorldWatch | None = None
         self._round: Round | None = None
         self._is_first = self._left = False
@@ -219,26 +138,41 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     def next_rendezvous(self) -> RendezvousInfo:
         """See base class."""
         try:
-            _keep_asking(self._lease.leave)
-            _keep_asking(self._members.before_join)
-            info = _keep_asking(self._inner.next_rendezvous)
+            keep_asking_table(self._lease.leave)
+            keep_asking_table(self._members.before_join)
+            world, info = self._meet()
         except RendezvousClosedError:
-            self._end(_ask(self._members.closed))
+            self._end(ask(self._members.closed))
         except RendezvousTimeoutError:
             self._end(Left("too few nodes came to go on: start the job again when they are there", Exit.AGAIN))
         except Left as left:
             self._left = not left.for_all
             self._end(left)
-        self._round = Round(self._inner, info.rank)
-        self._is_first = info.rank == 0
         try:
-            world = self._world_of(info.store)
-        except _OtherRound:
-            return self.next_rendezvous()
-        _keep_asking(lambda: self._members.joined(world))
+            ask(lambda: self._members.joined(world))
+        except RendezvousConnectionError as error:
+            # The others wait for this node, which writes it again while its processes run.
+            _log.warning("%s", error)
         self._look_at(world, info)
         self._handover.start()
         return info
+
+    def _meet(self) -> tuple[str, RendezvousInfo]:
+        """Return the world that this node has joined, by its name and by torch's description."""
+        left = _ROUNDS
+        while True:
+            try:
+                info = keep_asking_table(self._inner.next_rendezvous)
+                self._round = Round(self._inner, info.rank)
+                self._is_first = info.rank == 0
+                return self._world_of(info.store), info
+            except _OtherRound:
+                say("other nodes have met without this one, which joins them")
+            except DistStoreError as error:
+                left -= 1
+                if not left:
+                    raise
+                say(f"a node of this round is lost: {error}; the others meet again")
 
     def _look_at(self, world: str, info: RendezvousInfo) -> None:
         if self._watch is not None:
@@ -256,13 +190,14 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             say(f"{self._watch.over}: the processes start again on the nodes that are left")
             return 1
         try:
+            # First, since another start waits for a minute only while the table is slow.
+            if self._is_first and not self._hold(self._lease.renew):
+                return 1
             waiting = int(self._inner.num_nodes_waiting())
             if self._round is not None and self._round.is_over():
                 waiting = max(waiting, 1)
             waiting = waiting if self._handover.may_end(waiting) else 0
-            _ask(lambda: self._members.healthy(waiting))
-            if self._is_first and not self._hold(self._lease.renew):
-                return 1
+            ask(lambda: self._members.healthy(waiting))
         except RendezvousConnectionError as error:
             _log.warning("%s; the training goes on", error)
             return 0
@@ -286,40 +221,48 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             return True
         try:
             if self._watch is not None:
-                _ask(self._watch.leave)
-            _ask(self._members.close)
-            _ask(self._lease.release)
+                ask(self._watch.leave)
+            ask(self._members.close)
+            ask(self._lease.release)
         except RendezvousConnectionError as error:
             _log.warning("%s", error)
         return bool(self._inner.shutdown())
 
     def _world_of(self, store: Store) -> str:
-        """Return the name that the first node gives to the nodes that have met, once no others train the run."""
+        """Return the name that the first node gives to the nodes that have met, once no others train the run.
+
+        Raises:
+            DistStoreError: The first node gave none, though it has none to wait for.
+        """
         if self._is_first:
             self._lease.world = new_world()
-            _keep_asking(lambda: self._hold(lambda: self._lease.take(self._stay)))
-            _keep_asking(lambda: store.set(_WORLD, self._lease.world))
+            keep_asking_table(lambda: self._hold(lambda: self._lease.take(self._stay)))
+            store.set(_WORLD, self._lease.world)
+            return self._lease.world
+        end = self._clock() + STORE_SECONDS
         while True:
             try:
-                self._lease.world = _keep_asking(lambda: store.get(_WORLD)).decode()
+                store.wait([_WORLD], timedelta(seconds=_LOOK_SECONDS))
             except DistStoreError:
-                if not _keep_asking(self._lease.is_fresh):
+                keep_asking_table(self._stay)
+                if self._clock() > end and not keep_asking_table(self._lease.is_fresh):
                     raise
-                _keep_asking(self._stay)
             else:
+                self._lease.world = store.get(_WORLD).decode()
                 return self._lease.world
 
     def _stay(self) -> None:
         """Stay in the round while its first node waits for others that train the run."""
-        self._inner.num_nodes_waiting()
+        if self._inner.is_closed():
+            raise RendezvousClosedError
         if self._round is not None and self._round.is_over():
             raise _OtherRound
 
     def _hold(self, act: Callable[[], _Answer]) -> _Answer:
         try:
-            return _ask(act)
+            return ask(act)
         except Taken as error:
-            self._end(Left(str(error), Exit.USAGE, for_all=True))
+            self._end(Left(str(error), error.exit_code, for_all=True))
 
     def _end(self, left: Left) -> NoReturn:
         print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201 - what a user reads in the job's output
@@ -343,12 +286,12 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
         by_script=status.is_of_script,
     )
     try:
-        attempt = _ask(lambda: members.open(attempt if run else ""))
+        attempt = ask(lambda: members.open(attempt if run else ""))
         lease = Lease(table, run=name, owner=f"start {members.start}", node=environment.node, attempt=attempt)
-        _ask(lease.check)
+        ask(lease.check)
     except (Left, Taken) as error:
         print(f"cluster-run: {error}", file=sys.stderr, flush=True)  # noqa: T201
-        raise SystemExit(error.exit_code if isinstance(error, Left) else Exit.USAGE) from error
+        raise SystemExit(error.exit_code) from error
     os.environ[HELD] = name
     # As `cluster-run` does, for who starts torchrun without it.
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
@@ -368,14 +311,3 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
 def plugin() -> Callable[[RendezvousParameters], RendezvousHandler]:
     """Return what makes the handler: the entry point of group `torchrun.handlers`."""
     return _create
-
-
-def _ask(call: Callable[[], _Answer]) -> _Answer:
-    try:
-        return call()
-    except TableError as error:
-        raise RendezvousConnectionError(str(error)) from error
-
-
-def _keep_asking(call: Callable[[], _Answer]) -> _Answer:
-    return keep_asking(lambda: _ask(call), (RendezvousConnectionError,))

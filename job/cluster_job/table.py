@@ -21,8 +21,8 @@ KEPT_SECONDS = 14 * 86_400
 KEPT_REPORT_SECONDS = 400 * 86_400
 """The same for the last report of a run, which holds its cost and goes on after a pause."""
 
-_PATIENCE_SECONDS = 600
-_PAUSE_SECONDS = 30
+PATIENCE_SECONDS = 600
+PAUSE_SECONDS = 30
 
 _Answer = TypeVar("_Answer")
 
@@ -202,25 +202,29 @@ def keep_asking(
     call: Callable[[], _Answer],
     errors: tuple[type[Exception], ...],
     *,
+    patience: float = PATIENCE_SECONDS,
+    pause: float = PAUSE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _Answer:
-    """Ask until there is an answer, for 10 minutes: all nodes ask at once when they start again.
+    """Ask until there is an answer: all nodes ask at once when they start again.
 
     Args:
         call: What asks.
-        errors: What it raises where the table does not answer; it is raised after that time.
+        errors: What it raises where the table does not answer; it is raised after the patience.
+        patience: For how many seconds it is asked again.
+        pause: The most seconds between two calls.
         clock: Returns seconds that never go back.
         sleep: Waits for some seconds.
     """
-    end = clock() + _PATIENCE_SECONDS
+    end = clock() + patience
     while True:
         try:
             return call()
         except errors as error:
             if clock() >= end:
                 raise
-            seconds = random.uniform(1, _PAUSE_SECONDS)  # noqa: S311 - it spreads the nodes
+            seconds = random.uniform(1, pause)  # noqa: S311 - it spreads the nodes
             say(f"{error}: this node asks again in {seconds:.0f} s")
             sleep(seconds)
 
@@ -246,6 +250,6 @@ def open_table(table: str, run: str, *, region: str | None, kept_seconds: float 
             "pip install 'cdk-training-cluster-job[torchrun]'"
         ) from error
     # Short, since a rendezvous takes a node for lost that has not written for some seconds.
-    config = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 6})
+    config = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
     client = boto3.client("dynamodb", region_name=region, config=config)
     return RunTable(client, table, run, kept_seconds=kept_seconds)

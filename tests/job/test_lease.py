@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster_job.exits import Exit
 from cluster_job.lease import HELD, Lease, Taken, owner_of
 from cluster_job.table import RunTable
 from fake_runs_table import TABLE, FakeRunsTable
@@ -56,6 +57,37 @@ def test_a_start_that_was_killed_is_over_after_a_minute_and_one_that_ended_at_on
     assert scene.now == began
     second.release()  # c's is not b's to end
     assert scene.start("c").check() is not None
+
+
+def test_an_attempt_ends_once_a_later_one_of_its_start_has_begun() -> None:
+    scene = _Scene()
+    cut_off, again = scene.start("JobSet 4f1c"), scene.start("JobSet 4f1c")
+    cut_off._attempt, again._attempt = "4f1c-9", "4f1c-10"
+    cut_off.take()
+    again.take()
+    scene.now += 15
+    for act in (cut_off.renew, cut_off.take):
+        with pytest.raises(
+            Taken, match=r"^llama was started again on i-1 meanwhile: this attempt of JobSet 4f1c"
+        ) as end:
+            act()
+        assert end.value.exit_code is Exit.AGAIN
+    cut_off.release()  # the later one's is not its to end
+    assert again.is_fresh()
+    assert again.renew()
+
+
+def test_nodes_wait_until_the_next_holder_has_had_time_to_take_it() -> None:
+    scene = _Scene()
+    first = scene.start("a")
+    first.take()
+    waits = []
+    scene.meanwhile.append(lambda: waits.append(first.is_fresh()))
+    scene.start("b").take()
+    assert waits
+    assert all(waits), "who waits for b's world would give up"
+    scene.now += 75
+    assert not first.is_fresh()
 
 
 def test_of_two_that_start_at_once_one_goes_on() -> None:

@@ -60,6 +60,10 @@ def test_the_node_that_fails_first_again_and_again_is_left_out_and_the_others_go
     with pytest.raises(Left) as left:
         keeps_nodes.before_join()
     assert left.value.for_all
+    # Or JobSet would start the job again on the same nodes, and count none of it.
+    other = Members(run.table, node="b", policy=run.policy, fixed_size=True, now=lambda: run.time).closed()
+    assert (other.exit_code, str(other)) == (Exit.UNFIT, str(left.value))
+    assert run.nodes["b"].closed().exit_code is Exit.AGAIN
 
 
 def test_a_run_that_fails_more_often_than_its_budget_ends_on_all_nodes() -> None:
@@ -87,6 +91,30 @@ def test_newcomers_and_drains_cost_no_restart() -> None:
         run.nodes["a"].before_join()
     assert (left.value.exit_code, left.value.for_all) == (Exit.AGAIN, False)
     run.nodes["b"].before_join()
+
+
+def test_a_failure_stays_one_when_a_drain_comes_while_the_node_asks_to_join() -> None:
+    run = Run(RestartPolicy(restarts=0))
+    run.join("1")
+    run.run(10, "a", "b")
+    with pytest.raises(Left, match="the run failed more than 0 times"):
+        run.nodes["a"].before_join()
+    run.drained["a"] = SPOT
+    with pytest.raises(Left, match="a is drained"):
+        run.nodes["a"].before_join()
+    with pytest.raises(Left, match="the run failed more than 0 times"):
+        run.nodes["b"].before_join()
+
+
+def test_a_node_that_could_not_write_that_it_joined_does_so_while_it_trains() -> None:
+    run = Run(RestartPolicy(restarts=0))
+    client: Any = run.table._client
+    client.down = True
+    with pytest.raises(TableError):
+        run.nodes["a"].joined("1")
+    client.down = False
+    run.run(10, "a")
+    assert [key for _, key in client.items if key.endswith("/1/a")]
 
 
 def test_a_drain_ends_a_run_that_needs_all_of_its_nodes() -> None:

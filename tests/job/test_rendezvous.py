@@ -1,0 +1,183 @@
+"""What torchrun's agent is given by the rendezvous where nodes, tables and other starts of the run are in its way."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+from torch.distributed import DistStoreError, PrefixStore
+from torch.distributed.elastic.rendezvous import RendezvousClosedError, RendezvousInfo
+
+from cluster_job.exits import Exit
+from cluster_job.failures import RestartPolicy
+from cluster_job.handover import Handover
+from cluster_job.lease import Lease
+from cluster_job.membership import Members
+from cluster_job.rendezvous import TableRendezvous
+from cluster_job.table import RunTable
+from cluster_job.torch_table import TableStore
+from cluster_job.world_watch import WorldWatch
+from fake_runs_table import TABLE, FakeRunsTable
+
+pytestmark = pytest.mark.torch
+
+
+class _Store:
+    """What the nodes of one round say to each other; a wait ends at once."""
+
+    def __init__(self, scene: "_Scene", values: dict[str, str]) -> None:
+        self._scene, self.values = scene, values
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def get(self, key: str) -> bytes:
+        return self.values[key].encode()
+
+    def wait(self, keys: list[str], timeout: timedelta) -> None:
+        self._scene.now += timeout.total_seconds()
+        self._scene.act()
+        if keys[0] not in self.values:
+            raise DistStoreError(f"{keys[0]} did not come")
+
+
+class _Scene:
+    """Node a, whose torch has met others in rounds that the test describes; torch's handler as far as it is asked."""
+
+    def __init__(self, folder: Path, rounds: list[tuple[int, dict[str, str]] | Exception]) -> None:
+        self.now, self.closed = 1e9, False
+        self.act: Callable[[], object] = lambda: None
+        self.client = FakeRunsTable()
+        self.table = RunTable(self.client, TABLE, "llama")  # type: ignore[arg-type]
+        self.rounds = rounds
+        self.joined = 0
+        self.state: Any = SimpleNamespace(round=0, complete=True, participants={"a": 0}, last_heartbeats={})
+        self._this_node, self._state_holder, self._heartbeat_lock = "a", self, Lock()
+        self.lease = self.lease_of("start 0")
+        self.rendezvous = TableRendezvous(
+            self,
+            Members(self.table, node="a", policy=RestartPolicy(), drained=lambda: None, now=lambda: self.now),
+            Handover(folder),
+            self.lease,
+            lambda world, rank, nodes: WorldWatch(self.table, node="a", world=world, rank=rank, nodes=nodes),
+            clock=lambda: self.now,
+        )
+
+    def lease_of(self, owner: str) -> Lease:
+        return Lease(self.table, run="llama", owner=owner, node="b", now=lambda: self.now, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.act()
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        self.joined += 1
+        found = self.rounds.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        rank, values = found
+        return RendezvousInfo(_Store(self, values), rank, 2, None)
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+    def ends(self, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            self.rendezvous.next_rendezvous()
+        assert isinstance(end.value.code, int)
+        return end.value.code, capsys.readouterr().err
+
+
+_NAMED = {"cluster/world": "w"}
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        (1, {}),  # rank 0 went before it named the world
+        DistStoreError("MASTER_ADDR did not come"),  # or before it said where it listens
+    ],
+)
+def test_a_node_lost_between_meeting_and_start_lets_the_others_meet_again(
+    tmp_path: Path, lost: tuple[int, dict[str, str]] | Exception
+) -> None:
+    scene = _Scene(tmp_path, [lost, (1, _NAMED)])
+    assert scene.rendezvous.next_rendezvous().rank == 1
+    assert scene.lease.world == "w"
+    assert scene.now - 1e9 <= 130
+
+
+def test_rounds_that_lose_a_node_each_time_end_the_agent(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path, [DistStoreError("MASTER_ADDR did not come")] * 11)
+    with pytest.raises(DistStoreError):
+        scene.rendezvous.next_rendezvous()
+    assert scene.joined == 10
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_other_nodes_of_a_start_that_is_refused_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rank: int
+) -> None:
+    scene = _Scene(tmp_path, [(rank, {})])
+    other = scene.lease_of("start 1")
+    other.take()
+
+    def act() -> None:
+        other.renew()
+        scene.closed = scene.now - 1e9 >= 300  # rank 0 of this start was refused
+
+    scene.act = act
+    code, said = scene.ends(capsys)
+    if rank:
+        assert (code, scene.closed) == (Exit.AGAIN, True)
+        assert "the run has ended on its other nodes" in said
+    else:
+        assert code == Exit.USAGE
+        assert "llama is being trained by start 1 on b" in said
+
+
+def test_a_node_that_waits_joins_the_nodes_that_met_without_it(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path, [(1, {}), (1, _NAMED)])
+    scene.act = lambda: scene.state.__dict__.update(round=scene.state.round + 1, participants={"b": 0})
+    scene.rendezvous.next_rendezvous()
+    assert scene.joined == 2
+
+
+def test_a_closed_rendezvous_ends_the_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _Scene(tmp_path, [RendezvousClosedError()]).ends(capsys)[0] == Exit.AGAIN
+
+
+def test_the_others_do_not_wait_for_what_a_node_writes_of_itself(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path, [(1, _NAMED)])
+    scene.act = lambda: setattr(scene.client, "down", True)
+    assert scene.rendezvous.next_rendezvous().rank == 1
+
+
+def test_what_agents_say_in_a_round_is_asked_again_while_the_table_does_not_answer() -> None:
+    client, slept = FakeRunsTable(), list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        client.down = len(slept) < 3
+
+    own = TableStore(RunTable(client, TABLE, "llama"), "0/store/", sleep=sleep)  # type: ignore[arg-type]
+    store = PrefixStore("round 1", own)  # as torch hands it to its agents
+    calls: list[Callable[[], object]] = [
+        lambda: store.set("rank", "1"),
+        lambda: store.get("rank"),
+        lambda: store.add("count", 1),
+    ]
+    for call in calls:
+        slept.clear()
+        client.down = True
+        call()
+        assert len(slept) == 3
+        assert max(slept) <= 5
+    with pytest.raises(DistStoreError):
+        store.wait(["never"], timedelta(0))
