@@ -26,6 +26,9 @@ MARKER = ".complete"
 LATEST = "latest"
 """A symbolic link to the newest whole checkpoint, where the file system has links."""
 
+KEPT = 2
+"""How many whole checkpoints of a run are kept by default."""
+
 _NAME = re.compile(r"step-(\d{9,})-[0-9a-f]{8}")
 
 
@@ -52,12 +55,10 @@ class CheckpointFolder:
 
     Args:
         root: The run's directory.
-        keep: How many whole checkpoints are kept: older ones are deleted when a newer one is whole.
+        keep: How many whole checkpoints are kept, at least 1: older ones are deleted when a newer one is whole.
     """
 
-    def __init__(self, root: Path, *, keep: int = 2) -> None:
-        if keep < 1:
-            raise ValueError(f"keep must be at least 1 checkpoint, got {keep}")
+    def __init__(self, root: Path, *, keep: int = KEPT) -> None:
         self.root = root
         self._keep = keep
 

@@ -10,13 +10,11 @@ import io
 import pickle
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from functools import reduce
 from hashlib import blake2b
-from operator import getitem
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
 from cluster_job.torch_ranks import TorchRanks
 
@@ -83,36 +81,33 @@ def apart(plain: Plain, names: Collection[str], ranks: TorchRanks) -> Plain:
     return {**_without(plain, set(known)), key_of(ranks.rank, ranks.world_size): values.to_bytes()}
 
 
-def hide(plain: Plain, paths: Collection[Place]) -> Mapping[Place, Any]:
-    """Take out what torch is not to read; return what the script has there, above and below.
+def hide(plain: Plain, paths: Collection[Place]) -> Plain:
+    """Return a state without what torch is not to read; the script's own dictionaries stay as they are.
 
     Args:
         plain: What is to be loaded.
-        paths: Where the checkpoint has values that lie apart.
+        paths: Where the checkpoint has values that lie apart: nothing above or below them is shown either.
     """
     above = {path[:length] for path in paths for length in range(1, len(path) + 1)}
     below = set(paths)
-    hidden = {
-        path: value
-        for path, value in _leaves(plain)
-        if path in above or any(path[:length] in below for length in range(1, len(path)))
-    }
-    for *tree, name in hidden:
-        del reduce(getitem, tree, plain)[name]
-    return hidden
+    shown: Plain = {}
+    for path, value in _leaves(plain):
+        if path not in above and not any(path[:length] in below for length in range(1, len(path))):
+            _set(shown, path, value)
+    return shown
 
 
-def put_back(plain: Plain, values: Mapping[Place, Any], hidden: Mapping[Place, Any]) -> None:
-    """Set what was hidden, and what lay apart: also below keys that the script does not have yet.
+def put_back(plain: Plain, shown: Plain, values: Mapping[Place, Any]) -> None:
+    """Set what torch has read, and what lay apart: also below keys that the script does not have yet.
 
     Args:
-        plain: What was loaded.
+        plain: What is to be loaded.
+        shown: What `hide` returned, after torch has read it.
         values: What lay apart; of what differed this rank's, or nothing where there is another number of ranks.
-        hidden: What the script had there.
     """
-    for path, value in {**hidden, **values}.items():
-        own: Any = hidden.get(path)
-        _set(plain, path, _filled(own, value) if isinstance(own, torch.Tensor) else value)
+    own = dict(_leaves(plain))
+    for path, value in {**dict(_leaves(shown)), **values}.items():
+        _set(plain, path, _filled(own.get(path), value))
 
 
 def _leaves(tree: Mapping[Any, Any], path: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -142,13 +137,20 @@ def _set(tree: Any, path: Place, value: object) -> None:  # noqa: ANN401 - neste
     tree[name] = value
 
 
-def _filled(own: torch.Tensor, value: object) -> object:
-    """Return the script's own tensor with a value, as torch reads tensors, where it has the same form."""
-    if not isinstance(value, torch.Tensor):
+def _filled(own: object, value: object) -> object:
+    """Return a value in the script's own tensors where these have its structure: on their devices, in their types."""
+    try:
+        return tree_map(_filled_tensor, value, own)
+    except ValueError:  # another structure
         return value
-    if (own.shape, own.dtype) != (value.shape, value.dtype):
+
+
+def _filled_tensor(value: object, own: object) -> object:
+    if value is own or not isinstance(value, torch.Tensor) or not isinstance(own, torch.Tensor):
+        return value
+    if own.shape != value.shape:
         return value.to(own.device)
-    own.detach().copy_(value)
+    own.detach().copy_(value)  # as torch reads tensors
     return own
 
 

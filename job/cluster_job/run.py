@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from cluster_job.checkpoints import CheckpointFolder
+from cluster_job.checkpoints import KEPT, CheckpointFolder
 from cluster_job.drain import drain_request
 from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
@@ -37,6 +37,8 @@ class Run:
         name: The run's name. Default: - what `cluster-run`, Slurm or Kubernetes calls the job.
         checkpoints: Where checkpoints go: a directory that all nodes share. Default: - what the cluster says, or
             `checkpoints/` in the working directory.
+        keep: How many whole checkpoints are kept, at least 1; while the next is written there is room for one more.
+            Default: - 2.
         flops_per_sample: The floating-point operations for one sample, forward and backward, from which the
             model's FLOPs utilization (MFU) follows. Default: - MFU is not reported.
         cost_cap_usd: The USD the run may cost; beyond them an alarm's metric rises. Default: - no cap.
@@ -48,11 +50,14 @@ class Run:
         *,
         name: str | None = None,
         checkpoints: str | None = None,
+        keep: int = KEPT,
         flops_per_sample: float | None = None,
         cost_cap_usd: float | None = None,
     ) -> None:
         if global_batch < 1:
             raise ValueError(f"global_batch must be at least 1 sample, got {global_batch}")
+        if keep < 1:
+            raise ValueError(f"keep must be at least 1 checkpoint, got {keep}")
         self.global_batch = global_batch
         self.environment: Environment = read_environment()
         self.name = name or self.environment.run
@@ -62,6 +67,7 @@ class Run:
                 "give cluster-run --run NAME or Run(name=…)"
             )
         self.checkpoints = checkpoints
+        self.keep = keep
         self.flops_per_sample = flops_per_sample
         self.cost_cap_usd = cost_cap_usd
         self._count = 0
@@ -262,7 +268,7 @@ class Run:
                 f"The launcher started {self.environment.world_size} ranks, and torch.distributed knows "
                 f"{group.world_size}: call torch.distributed.init_process_group() before the run is used"
             )
-        folder = CheckpointFolder(self._place() / self.name)
+        folder = CheckpointFolder(self._place() / self.name, keep=self.keep)
         ranks = self._replicas.ranks(group) if self._replicas else group
         saver = Saver(
             folder,

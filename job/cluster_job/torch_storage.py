@@ -35,6 +35,9 @@ from cluster_job.torch_ranks import TorchRanks
 
 _POLL_SECONDS = 0.005
 
+_PARTS = (torch.nn.Module, torch.optim.Optimizer)
+"""Whose keys torch knows; the others' are values of the script."""
+
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps it
 
 
@@ -98,9 +101,17 @@ class TorchStorage:
         """
         plain = state_dicts(state)
         differing, values, own = self._rank_values(checkpoint)
-        hidden = hide(plain, {*differing, *values})
-        dcp.load(plain, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group)
-        put_back(plain, values, hidden)
+        shown = hide(plain, {*differing, *values})
+        planner = dcp.DefaultLoadPlanner()
+        dcp.load(shown, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group, planner=planner)
+        put_back(plain, shown, values)
+        unread = set.intersection(*self._ranks.gather(_unread(planner, state)))
+        if unread and self._ranks.rank == 0:
+            print(  # noqa: T201 - the job's log
+                f"{checkpoint.path} holds {', '.join(sorted(unread))}, which the state given to run.restore lacks: "
+                "set a tensor of its shape under each such key before run.restore, since torch reads into it.",
+                file=sys.stderr,
+            )
         if differing and not own and self._ranks.rank == 0:
             names = ", ".join(sorted({str(path[0]) for path in differing}))
             print(  # noqa: T201 - the job's log
@@ -149,9 +160,8 @@ class TorchStorage:
             done: Called when it is durable.
         """
         self.wait()  # the memory that is written from is used again
-        parts = (torch.nn.Module, torch.optim.Optimizer)
         plain = apart(
-            state_dicts(state), [name for name, value in state.items() if not isinstance(value, parts)], self._ranks
+            state_dicts(state), [name for name, value in state.items() if not isinstance(value, _PARTS)], self._ranks
         )
         writer = CommittingWriter(self._folder, checkpoint)
         if wait:
@@ -245,6 +255,16 @@ def _owner(optimizer: torch.optim.Optimizer, state: MutableMapping[str, Any]) ->
         if isinstance(value, torch.nn.Module) and wanted <= {id(parameter) for parameter in value.parameters()}:
             return value
     raise ValueError("state holds an optimizer without its model: give both to checkpoint() and restore()")
+
+
+def _unread(planner: dcp.DefaultLoadPlanner, state: Mapping[str, Any]) -> set[str]:
+    """Return which keys of a checkpoint were not read; a model's follow from what it is, and are no loss."""
+    unread = set()
+    for key in planner.metadata.state_dict_metadata.keys() - planner.state_dict.keys():
+        name = planner.metadata.planner_data[key][0]
+        if not key.startswith(PREFIX) and not isinstance(state.get(name), _PARTS):
+            unread.add(key if name in state else name)
+    return unread
 
 
 def _bytes(leaf: object) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_job import Run
 from cluster_job.checkpoints import LATEST, MARKER, Checkpoint, CheckpointFolder, read_checkpoint
 from cluster_job.intervals import History
 
@@ -123,6 +124,14 @@ def test_a_mount_of_s3_without_links_directory_syncs_and_deletions_works(
     assert folder.latest() == folder.all()[-1]
 
 
-def test_at_least_one_checkpoint_is_kept(tmp_path: Path) -> None:
+def test_the_newest_whole_checkpoint_is_kept_until_the_next_is_whole(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "run", keep=1)
+    kept = save(folder, 1)
+    write(folder, 2)
+    assert folder.latest() == kept
+    assert [one.step for one in (save(folder, 3), *folder.all())] == [3, 3]
+
+
+def test_at_least_one_checkpoint_is_kept() -> None:
     with pytest.raises(ValueError, match="keep must be at least 1 checkpoint, got 0"):
-        CheckpointFolder(tmp_path, keep=0)
+        Run(global_batch=1, keep=0)

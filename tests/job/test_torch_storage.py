@@ -39,7 +39,7 @@ model = torch.nn.Linear(8, 8)
 wrapped = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 state = {"model": wrapped, "optimizer": optimizer, "scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 3)}
-run = Run(global_batch=6, name="run", checkpoints=str(folder))
+run = Run(global_batch=6, name="run", checkpoints=str(folder), keep=1)
 run.restore(state)
 world = dist.get_world_size()
 for step in run.steps(count):
@@ -99,7 +99,7 @@ def test_a_drained_run_goes_on_at_another_world_size_and_ends_with_the_same_para
     ends = [torch.load(folder / "end-1.pt") for folder in (undisturbed, disturbed)]
     for one, other in zip(*ends, strict=True):
         torch.testing.assert_close(one, other)
-    assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [latest.step, 8]
+    assert [one.step for one in CheckpointFolder(disturbed / "run").all()] == [8]
 
 
 RANK_SCRIPT = """
