@@ -2,7 +2,7 @@
 
 Rank 0 sends them once a minute with `PutMetricData`: the role of the nodes may write to the one namespace, no agent
 has to listen, and a container needs nothing but the role. Each exists by cluster and run; those that alarms watch
-exist by cluster, too, since an alarm cannot search for runs. So a run has twelve series at most, whatever its size,
+exist by cluster, too, since an alarm cannot search for runs. So a run has thirteen series at most, whatever its size,
 and the slowest ranks are fields of a log line. Without a cluster, everything is one line of JSON on standard output.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
@@ -58,6 +58,9 @@ class RunMetric(Enum):
     SLOW_RANKS = "SlowRanks"
     """How many ranks are slower than the others."""
 
+    CHECKPOINT_FAILURES = "CheckpointFailures"
+    """How many checkpoints in a row could not be written; 0 after one that is whole."""
+
     GPU_UTILIZATION = "GpuUtilization"
     """The average utilization of the run's GPUs in its last ten minutes of steps, in percent."""
 
@@ -71,6 +74,7 @@ WATCHED = frozenset(
         RunMetric.SECONDS_WITHOUT_STEP,
         RunMetric.COST_SHARE,
         RunMetric.SLOW_RANKS,
+        RunMetric.CHECKPOINT_FAILURES,
         RunMetric.LOW_UTILIZATION,
     }
 )

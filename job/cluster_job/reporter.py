@@ -106,6 +106,7 @@ class Reporter:
         self._ledger = Ledger(self._alive, self._before())
         self._beaten = 0.0
         self._wants_loss = True
+        self._failed_checkpoints: float | None = None  # none was tried
         self._gpus: Sequence[Gpu] = ()
         self._use = GpuUse()
         self._efa: EfaCounters | None = None
@@ -171,6 +172,14 @@ class Reporter:
             self._steps.samples += samples
             self._steps.share += share
             self._steps.loss = self._steps.loss if value is None else value
+
+    def saved(self, is_whole: bool) -> None:
+        """Count a checkpoint.
+
+        Args:
+            is_whole: Whether it could be written.
+        """
+        self._failed_checkpoints = 0.0 if is_whole else (self._failed_checkpoints or 0.0) + 1
 
     def stop(self) -> None:
         """End the thread; the last report is not sent."""
@@ -375,4 +384,5 @@ class Reporter:
             RunMetric.COST: cost,
             RunMetric.COST_SHARE: 100 * cost / cap if cost is not None and cap is not None else None,
             RunMetric.SECONDS_WITHOUT_STEP: now - self._alive,
+            RunMetric.CHECKPOINT_FAILURES: self._failed_checkpoints,
         }

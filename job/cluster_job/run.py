@@ -276,6 +276,7 @@ class Run:
             storage=TorchStorage(folder, group),
             drained=lambda: drain_request() is not None,
             handover=Handover.of(os.environ),
+            saved=self._reporter.saved,
         )
         if self._replicas:
             self._replicas.resume(saver.next_step)

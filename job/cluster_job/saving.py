@@ -52,9 +52,9 @@ class Storage(Protocol):
         """Load a checkpoint into the state."""
 
     def save(
-        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[bool], None]
     ) -> None:
-        """Write a checkpoint and commit it; call `done` when it is durable."""
+        """Write a checkpoint and commit it; call `done` with whether it is durable."""
 
     def wait(self) -> bool:
         """Return when what is being written is durable, or has failed: whether it is durable."""
@@ -69,6 +69,7 @@ class Saver:
         storage: What reads and writes the state.
         drained: Returns whether this node is to be left.
         handover: Whether the ranks are to save for a node that joins.
+        saved: Called with whether a checkpoint could be written.
         clock: Returns seconds that never go back.
     """
 
@@ -80,6 +81,7 @@ class Saver:
         storage: Storage,
         drained: Callable[[], bool],
         handover: Handover,
+        saved: Callable[[bool], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
@@ -87,6 +89,7 @@ class Saver:
         self._storage = storage
         self._drained = drained
         self._handover = handover
+        self._saved = saved
         self._clock = clock
         self._latest: Checkpoint | None
         self._latest, self._attempt = ranks.from_first(self._open)
@@ -172,8 +175,10 @@ class Saver:
         )
         stall = 0.0
 
-        def done() -> None:
-            self._cadence.measured(stall=stall, writing=self._clock() - started)
+        def done(is_whole: bool) -> None:
+            if is_whole:
+                self._cadence.measured(stall=stall, writing=self._clock() - started)
+            self._saved(is_whole)
 
         self._storage.save(state, checkpoint, wait=wait, done=done)
         stall = self._clock() - started

@@ -72,16 +72,24 @@ class TorchRanks:
             dist.all_gather_object(values, value, group=self._answers)
         return values
 
+    def least(self, value: int) -> int:
+        """Return the lowest value of all ranks.
+
+        Args:
+            value: This rank's value.
+        """
+        answer = torch.tensor([value])
+        if self.distributed:
+            dist.all_reduce(answer, dist.ReduceOp.MIN, group=self._answers)
+        return int(answer.item())
+
     def all(self, value: bool) -> bool:
         """Return whether a value is true on every rank.
 
         Args:
             value: This rank's value.
         """
-        answer = torch.tensor([int(value)])
-        if self.distributed:
-            dist.all_reduce(answer, dist.ReduceOp.MIN, group=self._answers)
-        return bool(answer.item())
+        return bool(self.least(int(value)))
 
     def agree(self, wish: int) -> int:
         """Return the highest wish of all ranks: of this call where steps are long, and of the one before else.

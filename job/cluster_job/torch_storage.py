@@ -10,7 +10,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from concurrent import futures
 from concurrent.futures import Future
+from enum import IntEnum
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,11 +37,22 @@ from cluster_job.rank_values import PREFIX, Place, RankValues, apart, hide, key_
 from cluster_job.torch_ranks import TorchRanks
 
 _POLL_SECONDS = 0.005
+_PROGRESS_SECONDS = 0.1
+_ERROR_SECONDS = 5
+"""What a rank's process that writes gets to say itself what failed, where another's did."""
 
 _PARTS = (torch.nn.Module, torch.optim.Optimizer)
 """Whose keys torch knows; the others' are values of the script."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps it
+
+
+class _Progress(IntEnum):
+    """How far a rank is with writing; the least of all ranks' counts."""
+
+    FAILED = 0
+    AT_WORK = 1
+    DURABLE = 2
 
 
 class _FileSystem(FileSystem):  # type: ignore[misc] # torch is not there when types are checked
@@ -90,7 +104,8 @@ class TorchStorage:
         self._ranks = ranks
         self._stager: Any = None
         self._shared = self._failed = False
-        self._writing: Future[Any] | None = None
+        self._writing: Future[bool] | None = None
+        self._writers: set[BaseProcess] = set()
 
     def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
         """Load a checkpoint into the state, whatever the number of ranks that wrote it.
@@ -145,7 +160,7 @@ class TorchStorage:
         return first.paths, values, own in keys
 
     def save(
-        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[bool], None]
     ) -> None:
         """Write a checkpoint in the background, or before returning.
 
@@ -157,7 +172,7 @@ class TorchStorage:
             state: What to save, by name.
             checkpoint: Where it goes.
             wait: Whether to return only when it is durable.
-            done: Called when it is durable.
+            done: Called with whether it is durable.
         """
         self.wait()  # the memory that is written from is used again
         plain = apart(
@@ -166,49 +181,73 @@ class TorchStorage:
         writer = CommittingWriter(self._folder, checkpoint)
         if wait:
             dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
-            done()
+            done(True)
             return
         starts = self._stager is None
         if starts:
             self._stager = self._make_stager(plain)
             _end_writer_on_errors()
         elif self._shared and not self._ranks.all(_lives() and not self._failed):
-            _end_writer()
+            self._end_writer()
             starts = True
         self._failed = False
         kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
         with _script_hidden() if starts else contextlib.nullcontext():
             others = set(multiprocessing.active_children())
-            self._writing = dcp.async_save(
+            writing = dcp.async_save(
                 plain,
                 storage_writer=writer,
                 process_group=self._ranks.group,
                 async_checkpointer_type=kind,
                 async_stager=self._stager,
             )
-            while starts and self._shared and not self._writing.done():
-                if set(multiprocessing.active_children()) - others:
+            while starts and self._shared and not writing.done():
+                self._writers = set(multiprocessing.active_children()) - others
+                if self._writers:
                     break
                 time.sleep(_POLL_SECONDS)
 
+        is_whole: Future[bool] = Future()
+        self._writing = is_whole
+
         def finished(future: "Future[Any]") -> None:
             error = future.exception()
-            if error is None:
-                done()
-                return
-            print(  # noqa: T201 - the job's log
-                f"The checkpoint {checkpoint.path} could not be written, and the job goes on: {error}",
-                file=sys.stderr,
-            )
+            try:
+                done(error is None)
+                if error is not None:
+                    print(  # noqa: T201 - the job's log
+                        f"The checkpoint {checkpoint.path} could not be written, and the job goes on: {error}",
+                        file=sys.stderr,
+                    )
+            finally:
+                is_whole.set_result(error is None)
 
-        self._writing.add_done_callback(finished)
+        writing.add_done_callback(finished)
 
     def wait(self) -> bool:
-        """Return when what is being written is durable, or has failed: whether it is durable."""
+        """Return when what is being written is durable, or has failed on any rank: whether it is durable.
+
+        All ranks call it. Where a process that writes is killed while it starts, those of the other ranks would wait
+        for it for half an hour: they are ended.
+        """
         writing, self._writing = self._writing, None
-        is_whole = writing is None or writing.exception() is None
-        self._failed = self._failed or not is_whole
-        return is_whole
+        if writing is None:
+            return True
+        while (least := self._ranks.least(_progress(writing))) == _Progress.AT_WORK:
+            futures.wait([writing], timeout=_PROGRESS_SECONDS)
+        self._failed = least == _Progress.FAILED
+        if self._failed and self._shared:
+            futures.wait([writing], timeout=_ERROR_SECONDS)
+            self._end_writer()
+        futures.wait([writing])
+        return not self._failed
+
+    def _end_writer(self) -> None:
+        """Let torch start another process that writes: it keeps the first one, even one that has ended."""
+        executor._CHECKPOINT_PROCESS = None
+        for process in self._writers:
+            process.kill()
+            process.join(timeout=5)  # one that waits for a file system ends later
 
     def _make_stager(self, plain: MutableMapping[str, Any]) -> DefaultStager:
         """Return what copies the state; the choice between process and thread is the same on all ranks."""
@@ -272,18 +311,16 @@ def _bytes(leaf: object) -> int:
     return local.numel() * local.element_size() if isinstance(local, torch.Tensor) else 0
 
 
+def _progress(is_whole: "Future[bool]") -> _Progress:
+    if not is_whole.done():
+        return _Progress.AT_WORK
+    return _Progress.DURABLE if is_whole.result() else _Progress.FAILED
+
+
 def _lives() -> bool:
     """Return whether the process that writes is there: the kernel may kill it where memory is short."""
     process = executor._CHECKPOINT_PROCESS
     return process is not None and process._save_process.is_alive()
-
-
-def _end_writer() -> None:
-    """Let torch start another process that writes: it keeps the first one, even one that has ended."""
-    process, executor._CHECKPOINT_PROCESS = executor._CHECKPOINT_PROCESS, None
-    if process is not None:
-        process._save_process.kill()
-        process._save_process.join(timeout=5)  # one that waits for a file system ends later
 
 
 def _end_writer_on_errors() -> None:

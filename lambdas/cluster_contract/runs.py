@@ -22,5 +22,6 @@ class RunMetric(StrEnum):
     COST_SHARE = "CostPercentOfCap"
     SECONDS_WITHOUT_STEP = "SecondsWithoutStep"
     SLOW_RANKS = "SlowRanks"
+    CHECKPOINT_FAILURES = "CheckpointFailures"
     GPU_UTILIZATION = "GpuUtilization"
     LOW_UTILIZATION = "LowUtilization"

@@ -131,6 +131,16 @@ class _Scene:
         return (json.loads(line) for line in self.out.getvalue().splitlines())
 
 
+def test_failed_checkpoints_are_counted_until_one_is_whole(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path)
+    for minute, saved in enumerate([(), (False,), (False, False), (True,), ()]):
+        for is_whole in saved:
+            scene.reporter.saved(is_whole)
+        scene.train(range(60 * minute, 60 * minute + 60))
+    assert scene.cloudwatch.values("CheckpointFailures", "Cluster", "Run") == [1, 3, 0, 0], "none was tried at first"
+    assert scene.cloudwatch.values("CheckpointFailures", "Cluster") == [1, 3, 0, 0]
+
+
 def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
     scene = _Scene(tmp_path)
     scene.train(range(120))

@@ -77,13 +77,13 @@ class Storage:
         state["loaded"] = checkpoint.step
 
     def save(
-        self, _state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[], None]
+        self, _state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[bool], None]
     ) -> None:
         self.job.saved.append((self.rank, checkpoint.step, wait))
         if self.rank == len(self.job.savers) - 1:
             checkpoint.path.mkdir(parents=True)
             self.job.folder.commit(checkpoint, ())
-        done()
+        done(True)
 
     def wait(self) -> bool:
         return not self.job.is_full

@@ -99,6 +99,15 @@ _WATCHES: Sequence[_Watch] = (
         "temperature, network or one rank.",
     ),
     _Watch(
+        id="RunCheckpointFailures",
+        metric=RunMetric.CHECKPOINT_FAILURES,
+        statistic="Maximum",
+        threshold=1,
+        trouble="a checkpoint of a training run could not be written",
+        remedy="The job's log says why: often the directory is full, or shared memory is. The job goes on and tries "
+        "again; a failure before that loses the steps since the newest whole checkpoint.",
+    ),
+    _Watch(
         id="RunCostCap",
         metric=RunMetric.COST_SHARE,
         statistic="Maximum",

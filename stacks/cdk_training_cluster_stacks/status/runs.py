@@ -95,6 +95,9 @@ def _facts(one: Mapping[str, Any], now: datetime) -> Iterator[str]:
     cost, cap = one.get(RunMetric.COST), one.get("cost_cap_usd")
     if isinstance(cost, float):
         yield usd_text(cost) + (f" of {usd_text(cap)}" if isinstance(cap, int | float) else "")
+    failed = one.get(RunMetric.CHECKPOINT_FAILURES)
+    if isinstance(failed, float) and failed:
+        yield f"{failed:.0f} checkpoint{'s' if failed > 1 else ''} in a row could not be written"
     slow = one.get("slowest_ranks")
     if isinstance(slow, list) and slow:
         yield f"slow ranks: {', '.join(_plain(rank) for rank, *_ in slow[:_SLOWEST])}"
