@@ -81,6 +81,16 @@ class Job:
             self.nodes[node].wait()
         return at
 
+    def fail(self, node: str) -> float:
+        """Kill one process that trains, and leave what has started it; return when."""
+        trains = [
+            process
+            for process in psutil.Process(self.nodes[node].pid).children(recursive=True)
+            if process.cmdline()[-1:] == [str(TRAINING)] and "RANK" in process.environ()
+        ]
+        trains[-1].kill()
+        return time.time()
+
     def stop(self) -> None:
         """Kill what runs, writers of checkpoints that outlived their rank too."""
         for node in self.nodes:

@@ -63,7 +63,7 @@ def last_step(step: int) -> bool:
 def main() -> None:
     """Train until the bench ends the job."""
     torch.set_num_threads(1)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not REPLICAS:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         dist.init_process_group("gloo", timeout=timedelta(seconds=30))
     torch.manual_seed(7)
     layers: list[torch.nn.Module] = []
@@ -101,8 +101,9 @@ def main() -> None:
             total += loss.detach()
         active = replicas.active if replicas else dist.get_world_size() if dist.is_initialized() else 1
         if replicas:
+            sum_gradients(model)  # within the replica
             replicas.sum_gradients(model.parameters())
-            first, committed = replicas.replica == 0, replicas.commit()
+            first, committed = replicas.place.rank == 0, replicas.commit()
         else:
             sum_gradients(model)
             first, committed = run.environment.rank == 0, True

@@ -173,7 +173,9 @@ def torchrun_command(
         added += ["--numa-binding=node"]
     if "--shutdown-timeout" in machine.torch_options:
         added += [f"--shutdown-timeout={_SHUTDOWN_SECONDS}"]
-    if not {"--rdzv-backend", "--standalone"} & own.keys():
+    if "--standalone" in own:
+        added += [_max_restarts(given)]
+    elif "--rdzv-backend" not in own:
         added += _rendezvous(given, variables, environment, machine, _most(nodes or "1"))
     return [program, *added, *options]
 
@@ -188,9 +190,8 @@ def _rendezvous(
             raise UsageError("the run has no name, and would join any other without one: give --run NAME")
         meet = ["--rdzv-backend=cluster-table", f"--rdzv-endpoint={table}", named, f"--local-addr={machine.address}"]
         return [*meet, f"--max-restarts={_ENDLESS}"]
-    restarts = f"--max-restarts={given.restarts}"
     if nodes == 1:
-        return ["--standalone", restarts]
+        return ["--standalone", _max_restarts(given)]
     obstacle = machine.obstacle or (f"{environment.node} knows no table of runs: set TRAINING_CLUSTER_RUNS_TABLE")
     if "PET_MASTER_ADDR" in variables:
         _say(f"the nodes meet as Kubeflow Trainer says, on one whose loss ends the job: {obstacle}")
@@ -200,7 +201,12 @@ def _rendezvous(
         raise UsageError(f"{nodes} nodes have no place to meet: {obstacle}; or give torchrun a --rdzv-backend")
     _say(f"the nodes meet on the job's first one, whose loss ends the job: {obstacle}")
     meet = ["--rdzv-backend=c10d", named, f"--rdzv-endpoint={host}:{_PORT}", f"--rdzv-conf=is_host={int(is_host)}"]
-    return [*meet, restarts]
+    return [*meet, _max_restarts(given)]
+
+
+def _max_restarts(given: argparse.Namespace) -> str:
+    """Return torchrun's own budget, which knows no window, for nodes that do not meet in the table."""
+    return f"--max-restarts={given.restarts}"
 
 
 def _first_node(variables: Mapping[str, str], machine: Machine) -> tuple[str, bool]:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -55,6 +55,7 @@ class _Supervisor:
     limits: Limits
     _signals: list[int] = field(default_factory=list)
     _drained: DrainRequest | None = None
+    _drained_workers: Collection[int] = ()
     _end: float | None = None
 
     def run(self) -> int:
@@ -82,8 +83,16 @@ class _Supervisor:
             return
         if self._drained is None:
             _say(f"{found.sentence}: the job saves and ends")
-            for worker in _children(process.pid):
+        workers = _children(process.pid)
+        if not self._drained_workers:
+            self._drained_workers = workers
+            for worker in workers:
                 _send(worker, signal.SIGUSR1)
+        elif workers and not set(workers) & set(self._drained_workers):
+            # For torchrun they have failed, and within its own budget of restarts it starts them again.
+            self._drained_workers = workers
+            _say("the processes have ended, and torchrun ends too")
+            process.terminate()
         if self._drained != found:
             self._drained = found
             self._end = time.monotonic() + self._seconds_left(found)

@@ -79,7 +79,8 @@ def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_
             f"{NEW} {MEET.format('train-42@42-0-0')} --nnodes=2 train.py",
         ),
         # What the user gives torchrun stays as it is.
-        ("torchrun --standalone train.py", CLUSTER, f"{NEW} --standalone train.py"),
+        ("torchrun --standalone train.py", CLUSTER, f"{NEW} --max-restarts=5 --standalone train.py"),
+        ("torchrun --standalone --max-restarts 0 a", {}, f"{NEW} --max-restarts=5 --standalone --max-restarts 0 a"),
         (
             "--nnodes 2 torchrun --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",
             {},

@@ -15,10 +15,14 @@ from cluster_job.supervision import Limits, supervise
 # A stand-in for torchrun with one process of a training, which has a handler for SIGUSR1.
 TORCHRUN = """
 import os, signal, subprocess, sys
-worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
 assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
 signal.signal(signal.SIGTERM, lambda *_: (worker.kill(), sys.exit(1)))
-sys.exit(worker.wait())
+for _ in range(1 + int(sys.argv[1])):
+    worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
+    code = worker.wait()
+    if code == 0:
+        break
+sys.exit(code)
 """
 SAVES = "import os, signal, sys; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3)); {}; signal.pause()"
 SAVES_NOT = "import os, signal; {}; signal.pause()"
@@ -26,10 +30,10 @@ SIGNAL = "os.kill(int(os.environ['CLUSTER_RUN']), signal.{})"
 DRAIN = "open(os.environ['TRAINING_CLUSTER_DRAIN'] + '/spot', 'w').write('EC2 takes it back')"
 
 
-def run(folder: Path, worker: str, *, seconds: float) -> int:
+def run(folder: Path, worker: str, *, seconds: float, restarts: int = 0) -> int:
     variables = {**os.environ, JOB_FOLDER: str(folder), "CLUSTER_RUN": str(os.getpid())}
     limits = Limits(drain_seconds=seconds, term_seconds=seconds, shutdown_seconds=0)
-    return supervise([sys.executable, "-c", TORCHRUN, "", worker], variables, folder, limits)
+    return supervise([sys.executable, "-c", TORCHRUN, str(restarts), worker], variables, folder, limits)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,15 @@ def test_a_drain_gives_the_job_time_and_then_ends_it(
     assert run(tmp_path, worker, seconds=seconds) == code
     assert sentence in capfd.readouterr().err
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_processes_that_ended_for_a_drain_are_not_started_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    again = "os.listdir(os.environ['TRAINING_CLUSTER_DRAIN']) and signal.pause()"
+    worker = f"import os, signal; signal.alarm(60); {again}; {SAVES.format(DRAIN)}"
+    assert run(tmp_path, worker, seconds=600, restarts=1) == Exit.AGAIN
+    assert "the processes have ended, and torchrun ends too" in capfd.readouterr().err
 
 
 def test_a_request_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The scripts of the documentation, and drains of whole jobs and of replicas: `make test-torch`."""
 
+import os
 import re
 import signal
 import sys
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.torch
 
 PAGE = Path(__file__).parents[2] / "docs/resilience/checkpoints.md"
 PLAIN, REPLICAS = re.findall(r"```py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+REPLICA = [str(BIN / "cluster-run"), "--restarts", "1", "--nnodes", "1", "torchrun", "--standalone"]
 SMALL = {"WIDTH": "64", "LAYERS": "1", "GLOBAL_BATCH": "6", "SAVE_EVERY": "1000000"}
 
 
@@ -48,20 +50,37 @@ def test_the_scripts_of_the_documentation_train_to_their_end(job: Job, script: s
 
 
 def test_a_drained_replica_saves_and_leaves_and_a_hot_spare_takes_its_place(job: Job) -> None:
-    variables = {"REPLICAS": "2", "PATIENCE": "10", **lighthouse(job, patience=10)}
+    variables = {"REPLICAS": "2", "PATH": f"{BIN}:{os.environ['PATH']}", **lighthouse(job, patience=10)}
     for node in ("n0", "n1", "n2"):
-        own = {"TRAINING_CLUSTER_DRAIN": str(job.folder / f"drain-{node}")}
-        job.start(node, [sys.executable, str(TRAINING)], **variables, **own)
+        job.start(node, [*REPLICA, str(TRAINING)], **variables)
     job.wait(lambda event: event["event"] == "joined" and event["present"] == 3)
-    (job.folder / "drain-n0").mkdir()
-    (job.folder / "drain-n0" / "spot").touch()  # what the watchdog writes
+    job.nodes["n0"].send_signal(signal.SIGUSR1)
     assert job.nodes["n0"].wait(300) == Exit.AGAIN
+    assert "the processes have ended, and torchrun ends too" in (job.folder / "n0.log").read_text()
     left = job.events()[-1]["at"]
     job.wait(lambda event: event["event"] == "step" and event["active"] == 2 and event["node"] != "n0", after=left)
     latest = CheckpointFolder(job.folder / "checkpoints" / "bench").latest()
     assert latest is not None, "the first replica wrote it before it left"
     steps = [event["step"] for event in job.steps()]
     assert sorted(set(steps)) == list(range(max(steps) + 1))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_replica_whose_process_fails_is_started_again_and_gets_the_state_from_a_peer(job: Job, ranks: int) -> None:
+    variables = {"REPLICAS": "2", "PATH": f"{BIN}:{os.environ['PATH']}", **lighthouse(job, patience=10)}
+    for node in ("n0", "n1"):
+        job.start(node, [*REPLICA, f"--nproc-per-node={ranks}", str(TRAINING)], **variables)
+    job.wait_for_step(5, active=2)
+    first = job.fail("n1")
+    alone = job.wait_for_step(0, active=1, after=first)
+    again = job.wait_for_step(alone["step"], active=2, after=alone["at"])
+    job.wait_for_step(again["step"] + 5, active=2)
+    steps = [event["step"] for event in job.steps()]
+    assert sorted(set(steps)) == list(range(max(steps) + 1)), "the newcomer goes on with the others' step"
+    assert not [event for event in job.events() if event.get("found")], "no checkpoint was read"
+    second = job.fail("n1")
+    assert job.nodes["n1"].wait(120) == 1, "its budget of restarts is used up"
+    job.wait_for_step(0, active=1, after=second)
 
 
 def test_hot_spares_cost_though_they_take_no_samples() -> None:
