@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cdk_training_cluster_stacks.manifests.argocd import applications
 from cdk_training_cluster_stacks.manifests.charts import helmfile, releases, value_files
+from cdk_training_cluster_stacks.manifests.drained_nodes import drained_nodes
 from cdk_training_cluster_stacks.manifests.jobs import job_files, runtimes
 from cdk_training_cluster_stacks.manifests.karpenter import node_pools
 from cdk_training_cluster_stacks.manifests.kueue import kueue_queues
@@ -59,6 +60,7 @@ def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
         "limits": limits(wanted),
         "queues": kueue_queues(wanted) if settings.queues == "kueue" else volcano_queues(wanted),
         "file-system": [] if wanted.file_system is None else volumes(wanted),
+        "drained-nodes": drained_nodes(wanted),
         "runtimes": runtimes(wanted),
         "scaled-jobs": scaled_jobs(wanted),
         "node-pools": node_pools(wanted) if settings.karpenter else [],

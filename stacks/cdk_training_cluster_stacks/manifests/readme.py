@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from cdk_training_cluster_stacks.manifests import drained_nodes
 from cdk_training_cluster_stacks.manifests.charts import Release
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.jobs import image_of, program_of
@@ -37,6 +38,8 @@ EKS add-ons, such as networking, DNS, storage drivers and node monitoring, belon
 
 Requests leave room for the kubelet, the kernel and daemon sets. Devices are whole: Kubernetes refuses
 `nvidia.com/gpu: 0.5`; `gpu_sharing` of a node group splits GPUs.
+
+A drained node has the taint `{drained}`; `kubectl describe node` says why.
 
 ## Teams
 
@@ -94,6 +97,7 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         start=start,
         training=training,
         argocd=argocd,
+        drained=drained_nodes.KEY,
         charts="\n".join(f"| {each.name} | {each.chart.version} | {each.chart.purpose} |" for each in installed),
         nodes="\n".join(
             f"| {each.name} | {each.group.count} | {each.info.name} | "

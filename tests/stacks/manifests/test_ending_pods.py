@@ -73,46 +73,38 @@ def test_what_jobset_does_when_a_container_ends(container: str, code: int, disru
     assert found == action
 
 
-@pytest.mark.parametrize(
-    ("recovers_after", "code", "said"),
-    [(0, 0, 0), (1, 0, 1), (20, 0, 4), (10_000, 1, 11)],
-    ids=["sound", "at once", "in minutes", "never"],
-)
-def test_a_pod_waits_on_a_drained_node_and_says_why_each_minute(
-    recovers_after: int, code: int, said: int, tmp_path: Path
-) -> None:
+def _run_first(drains: Path, sleep: str) -> "subprocess.CompletedProcess[str]":
+    """Run the first container on a node with these drain files, and `sleep` as given."""
     (replicated,) = _job_set()["replicatedJobs"]
     (first,) = replicated["template"]["spec"]["template"]["spec"]["initContainers"]
     assert DRAIN.startswith(first["volumeMounts"][0]["mountPath"])
-    drains, slept, sleep = tmp_path / "drain", tmp_path / "slept", tmp_path / "bin/sleep"
-    drains.mkdir()
-    if recovers_after:
-        (drains / "xid-79").write_text("Xid 79 of GPU 3\n{}\n")
-    sleep.parent.mkdir()
-    sleep.write_text(
-        f"#!/bin/sh\necho $1 >> {slept}\n[ $(wc -l < {slept}) -lt {recovers_after} ] || rm {drains}/xid-79\n"
-    )
-    sleep.chmod(0o755)
+    program = drains.parent / "bin/sleep"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{sleep}\n")
+    program.chmod(0o755)
     shell, option, script = first["command"]
     script = script.replace(DRAIN, str(drains)).replace("/dev/termination-log", "/dev/null")
-    path = f"{sleep.parent}:{os.environ['PATH']}"
-    done = subprocess.run(
+    path = f"{program.parent}:{os.environ['PATH']}"
+    return subprocess.run(
         [shell, option, script], env={"PATH": path}, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stdout.count("Xid 79 of GPU 3"), done.stderr) == (code, said, "")
-    seconds = sum(map(int, slept.read_text().split())) if recovers_after else 0
-    assert seconds == min(recovers_after * 10, 600)
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_a_pod_on_a_drained_node_says_why_and_ends_when_its_taint_is_there(drained: bool, tmp_path: Path) -> None:
+    drains, slept = tmp_path / "drain", tmp_path / "slept"
+    if drained:
+        drains.mkdir()
+        (drains / "xid-79").write_text("Xid 79 of GPU 3\n{}\n")
+    done = _run_first(drains, f"echo $1 > {slept}")
+    said = "The node is drained: Xid 79 of GPU 3\n" if drained else ""
+    assert (done.returncode, done.stdout, done.stderr) == (int(drained), said, "")
+    assert not drained or slept.read_text() == "60\n"
 
 
 def test_a_pod_that_waits_ends_when_it_is_deleted(tmp_path: Path) -> None:
     """The first process of a container gets no signal that it has no handler for."""
-    (replicated,) = _job_set()["replicatedJobs"]
-    (first,) = replicated["template"]["spec"]["template"]["spec"]["initContainers"]
-    (tmp_path / "xid-79").write_text("Xid 79 of GPU 3\n{}\n")
-    (tmp_path / "sleep").write_text("#!/bin/sh\nkill -TERM $PPID\n")
-    (tmp_path / "sleep").chmod(0o755)
-    shell, option, script = first["command"]
-    script = script.replace(DRAIN, str(tmp_path)).replace("/dev/termination-log", "/dev/null")
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run([shell, option, script], env={"PATH": path}, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 143
+    drains = tmp_path / "drain"
+    drains.mkdir()
+    (drains / "xid-79").write_text("Xid 79 of GPU 3\n{}\n")
+    assert _run_first(drains, "kill -TERM $PPID").returncode == 143

@@ -190,6 +190,7 @@ def test_on_hyperpod_its_own_chart_brings_the_plugins_and_its_label_finds_nodes(
         "values/dcgm-exporter.yaml",
     ]
     assert "sagemaker.amazonaws.com/instance-group-name: workers" in files["manifests/runtimes.yaml"]
+    assert "key: sagemaker.amazonaws.com/instance-group-name" in files["manifests/drained-nodes.yaml"]
     assert known_values(cluster) == {
         "FILE_SYSTEM_ID": "fs-0a1b2c3d4e5f67890",
         "FILE_SYSTEM_DNS_NAME": "fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",

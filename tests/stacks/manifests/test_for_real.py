@@ -20,7 +20,14 @@ helm = pytest.importorskip("helm_python", reason=_WHY)
 
 CHARTS = Path("build/charts")
 _TRAINER = {"TrainJob": "TrainerV1alpha1TrainJob", "TrainingRuntime": "TrainerV1alpha1TrainingRuntime"}
-_OWN = ("v1", "batch/v1", "scheduling.k8s.io/v1")
+_OWN = (
+    "v1",
+    "admissionregistration.k8s.io/v1",
+    "apps/v1",
+    "batch/v1",
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+)
 
 every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) for name, each in FOLDERS.items()])
 
@@ -28,7 +35,7 @@ every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) f
 @every_folder
 def test_kubernetes_schemas_take_every_object_of_its_own(cluster: Wanted) -> None:
     found = [each for each in objects(cluster) if each["apiVersion"] in _OWN]
-    assert {each["kind"] for each in found} >= {"Namespace", "ResourceQuota", "LimitRange", "PersistentVolume"}
+    assert {each["kind"] for each in found} >= {"Namespace", "ResourceQuota", "PersistentVolume", "DaemonSet"}
     for each in found:
         schemas.validate(each, DEFAULT_VERSION, strict=True)
 

@@ -10,6 +10,7 @@ from cdk_training_cluster import Capacity, NodeGroup, Placement
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.orchestrators.eks.node_groups import labels
 from cdk_training_cluster_stacks.manifests import generated_files
+from cdk_training_cluster_stacks.manifests.drained_nodes import RESOURCES
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.quotas import number
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
@@ -44,7 +45,8 @@ def test_what_the_kubelet_keeps_of_a_node_is_what_eks_reserves() -> None:
     assert workers.allocatable_mib == int(1_179_648 * 0.925) - (255 + 11 * 737 + 100) - 10_256
     assert workers.efas == 4
     # aws-node 50, kube-proxy 100, FSx 30, EFA 10, DCGM 100, and CloudWatch's agent 250, fluent-bit 50 and DCGM 250.
-    assert number(workers.whole_node["cpu"]) + 840 <= workers.allocatable_millicpu
+    others = 840 + number(RESOURCES["cpu"])
+    assert number(workers.whole_node["cpu"]) + others <= workers.allocatable_millicpu
 
 
 @pytest.mark.parametrize("info", _ACCELERATED, ids=lambda info: info.name)
