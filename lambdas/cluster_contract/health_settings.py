@@ -10,7 +10,7 @@ from cluster_contract.codec import FunctionSettings, Within, variable
 from cluster_contract.owners import OwnedGroupSettings
 
 SERIALS_REMEMBERED = timedelta(days=30)
-"""For how long a node that comes with the accelerators of a replaced one is replaced again."""
+"""For how long a node that comes with an accelerator of a replaced one is replaced as soon as that breaks again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What reaches the function: its schedule, operators, the reports of nodes, and what AWS announces of instances."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from cluster_common.actions import Action, parse_action
 from cluster_contract.health import REPORT_DETAIL_TYPE, NodeReport
 from cluster_health.node_records import Notice
 
-_SPOT_WARNING = timedelta(minutes=2)
+_HEALTH_EVENT = "AWS Health Event"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +20,10 @@ class Announcement:
     Attributes:
         instance_ids: The instances.
         notice: What it says.
-        needs_message: Whether operators have to know it: interruptions of Spot Instances are too many for that.
     """
 
     instance_ids: tuple[str, ...]
     notice: Notice
-    needs_message: bool = False
 
 
 Incoming = Action | NodeReport | Announcement
@@ -49,11 +47,10 @@ def parse_event(event: Mapping[str, Any]) -> Incoming:
         raise ValueError(f"the detail of an event must be an object, got {detail!r}")  # noqa: TRY004 (it is data)
     if kind == REPORT_DETAIL_TYPE:
         return _received(NodeReport.from_json(detail), event)
-    read = _KINDS.get(kind)
-    if read is None:
-        raise ValueError(f"detail-type must be one of {', '.join((REPORT_DETAIL_TYPE, *_KINDS))}, got {kind!r}")
+    if kind != _HEALTH_EVENT:
+        raise ValueError(f"detail-type must be {REPORT_DETAIL_TYPE} or {_HEALTH_EVENT}, got {kind!r}")
     try:
-        return read(detail, datetime.fromisoformat(event["time"]))
+        return _aws_health(detail, datetime.fromisoformat(event["time"]))
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"the event {kind!r} lacks something or has it in another form: {error!r}") from None
 
@@ -64,20 +61,6 @@ def _received(report: NodeReport, event: Mapping[str, Any]) -> NodeReport:
     return replace(report, at=min(report.at, received))
 
 
-def _spot_interruption(detail: Mapping[str, Any], at: datetime) -> Announcement:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
-    action = detail["instance-action"]
-    said = f"EC2 interrupts the Spot Instance ({action}) within two minutes"
-    notice = Notice(code="spot-interruption", at=at, deadline=at + _SPOT_WARNING, sentence=said)
-    return Announcement(instance_ids=(detail["instance-id"],), notice=notice)
-
-
-def _rebalance(detail: Mapping[str, Any], at: datetime) -> Announcement:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html"""
-    said = "EC2 says that the Spot Instance is likely to be interrupted soon (rebalance recommendation)"
-    return Announcement(instance_ids=(detail["instance-id"],), notice=Notice(code="rebalance", at=at, sentence=said))
-
-
 def _aws_health(detail: Mapping[str, Any], at: datetime) -> Announcement:
     """https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html"""
     code, starts = detail["eventTypeCode"], detail.get("startTime")
@@ -86,11 +69,4 @@ def _aws_health(detail: Mapping[str, Any], at: datetime) -> Announcement:
     ids = tuple(one["entityValue"] for one in detail.get("affectedEntities", ()))
     is_over = detail.get("statusCode") == "closed"
     notice = Notice(code=code, at=at, deadline=deadline, sentence=f"AWS Health announces {code}")
-    return Announcement(instance_ids=() if is_over else ids, notice=notice, needs_message=True)
-
-
-_KINDS: Mapping[str, Callable[[Mapping[str, Any], datetime], Announcement]] = {
-    "EC2 Spot Instance Interruption Warning": _spot_interruption,
-    "EC2 Instance Rebalance Recommendation": _rebalance,
-    "AWS Health Event": _aws_health,
-}
+    return Announcement(instance_ids=() if is_over else ids, notice=notice)

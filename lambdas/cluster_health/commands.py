@@ -96,6 +96,16 @@ def verify_again(instance_id: str, region: str, *, joins: bool = False) -> str:
     return f"To verify it again, once what is wrong is mended:\n{command}"
 
 
+def give_place(group: OwnedGroup, region: str) -> str:
+    """Return how an operator gives a group back the place of a node that went while it was out of service.
+
+    Args:
+        group: The group.
+        region: The cluster's region.
+    """
+    return f"Its group has one place less than before its repair. To give it back:\n{_give_place(group, region)}"
+
+
 def _give_place(group: OwnedGroup, region: str) -> str:
     size = f"--auto-scaling-group-name {shlex.quote(group.name)} --desired-capacity {group.desired + 1}"
     return f"aws autoscaling set-desired-capacity --region {region} {size}"

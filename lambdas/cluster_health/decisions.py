@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import by_hand, keep_it, replace_or_put_back, verify_again
+from cluster_health.commands import by_hand, keep_it, put_back, replace_or_put_back, verify_again
 from cluster_health.needs import Need, bad_serial, find_need
 from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import (
@@ -23,6 +23,9 @@ from cluster_health.outcomes import (
 )
 from cluster_health.progress import Progress
 from cluster_health.records import PastRepair, Repair, Step
+
+_GOES_WITHIN = timedelta(hours=1)
+"""How long before AWS takes a node away no repair of it begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +130,10 @@ def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Conte
         outcome, step, text = Outcome.RETURN, Step.RETURN, TERMINATED
     elif need is not None or view.nodes[one].failed_verification is not None or view.nodes[one].down_since:
         return None
+    elif why := view.why_out(one, held.desired):
+        undo = put_back(view, one, context.region)
+        text = f"has recovered, and stays out of service: {why}"
+        return finding_about(view, one, Outcome.HELD, text, key=f"{time_text(held.began)} out", undo=undo)
     else:
         outcome, step, text = Outcome.RETURN, Step.RETURN, "has recovered, and comes back into service"
     record = view.record.resume(held, step, text, context.now)
@@ -144,28 +151,40 @@ def _begin(broken: _Broken, view: GroupView, context: Context, under_repair: str
         drains = "takes no new job, its job is asked to end, and it " if broken.node.draining_faults else ""
         text = f"{need.reason}. It {drains}is not repaired: {why}"
         return finding_about(view, instance_id, outcome, text, key=key, undo=undo)
+    group, held = view.group, view.record.held(instance_id)
+    record, began, desired = view.record, context.now, group.desired if group is not None else None
+    if held is not None and not held.rebooted and context.is_recent(held.began, context.policy.window):
+        # The repair that ended before it rebooted the node goes on: a node that an operator keeps now and then spends
+        # one of the budget.
+        record, began = record.without(held), held.began
+    if held is not None and group is not None and group.nodes[instance_id].in_standby:
+        desired = held.desired
     repair = Repair(
         instance_id=instance_id,
         action=need.action,
         reason=need.reason,
         step=Step.CORDON,
-        began=context.now,
+        began=began,
         since=context.now,
         asked=context.now,
         boot_id=broken.node.boot_id,
+        desired=desired,
     )
     reboots = need.action is FaultAction.REBOOT and view.traits.reboots
     until = time_text(context.now + context.policy.drain_timeout)
     then = f"It takes no new job, and is {'rebooted' if reboots else 'replaced'} when its job has ended"
+    ways = [keep_it(instance_id, context.region)]
+    if view.traits.reboots:
+        ways.append(put_back(view, instance_id, context.region))
     finding = finding_about(
         view,
         instance_id,
         Outcome.CORDON,
         f"{need.reason}. {then}, at {until} at the latest",
         key=time_text(context.now),
-        undo=keep_it(instance_id, context.region),
+        undo="\n".join(ways),
     )
-    return finding.with_record(replace(view.record, repair=repair))
+    return finding.with_record(replace(record, repair=repair))
 
 
 def _obstacles(
@@ -222,5 +241,7 @@ def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator
 
 
 def _is_soon(notice: Notice, context: Context) -> bool:
-    soon = context.policy.drain_timeout + context.policy.verify_timeout
-    return notice.deadline is not None and timedelta(0) <= notice.deadline - context.now <= soon
+    """Say whether AWS takes a node away soon; one that it reboots or maintains stays."""
+    stays = any(word in notice.code.lower() for word in ("reboot", "maintenance"))
+    soon = notice.deadline is not None and timedelta(0) <= notice.deadline - context.now <= _GOES_WITHIN
+    return soon and not stays

@@ -40,8 +40,9 @@ class HealthExecutor:
 
     What is about to be done is recorded first, on the condition that no other run has recorded anything since: of two
     runs one acts. A run that ends between the record and the call leaves a step that no owner has answered, and a
-    later run asks again; each call may be sent twice without another effect. What operators have to know of it is
-    recorded together with it, and stays recorded until it was sent.
+    later run asks again: each call may be sent twice without another effect, and a reboot is not asked for again once
+    the node has booted. What operators have to know of it is recorded together with it, and stays recorded until it
+    was sent.
     """
 
     def __init__(

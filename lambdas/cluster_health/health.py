@@ -23,7 +23,7 @@ from cluster_contract.state import StatePart
 from cluster_health.announcements import Announcement, Incoming, parse_event
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor, keys_of
-from cluster_health.messages import announcement_message
+from cluster_health.messages import notice_message
 from cluster_health.needs import find_need
 from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import Context, Finding, GroupView
@@ -53,6 +53,7 @@ class Health:
         self._logger = logger
         self._now = now.replace(microsecond=0)
         self._failures = Failures(logger, subject_key="node_group")
+        self._statuses_read = False
         self._reader = HealthReader(settings, clients, self._failures, self._now)
         table = StateTable(clients.dynamodb(), settings.state_table, StatePart.HEALTH.key(settings.cluster))
         self._store = HealthStore(table, self._now)
@@ -155,7 +156,7 @@ class Health:
         for name, group in groups.items():
             for one in sorted(set(announcement.instance_ids) & group.nodes.keys()):
                 touched[name] = group
-                self._announce(one, name, announcement)
+                self._announce(one, name, announcement.notice)
         return touched
 
     def _take_in_statuses(self, groups: Mapping[str, OwnedGroup]) -> None:
@@ -163,12 +164,14 @@ class Health:
         statuses = self._reader.read_statuses()
         if statuses is None:
             return
+        self._statuses_read = True
         known = self._store.nodes
         for name, group in groups.items():
             for one, owned in group.nodes.items():
                 is_down = owned.unhealthy or one in statuses.impaired
                 node = known.get(one, NodeRecord(node_group=name))
-                since = (node.down_since or statuses.impaired.get(one) or self._now) if is_down else None
+                # EC2 says since when its checks have failed without a break; an owner does not.
+                since = (statuses.impaired.get(one) or node.down_since or self._now) if is_down else None
                 if since != node.down_since:
                     self._change_node(one, name, lambda node, since=since: replace(node, down_since=since))
                 self._take_in_schedule(one, name, node.notice, statuses)
@@ -177,21 +180,18 @@ class Health:
         notice = statuses.notices.get(instance_id)
         if notice is None or (before and (before.code, before.deadline) == (notice.code, notice.deadline)):
             return
-        self._announce(
-            instance_id, name, Announcement(instance_ids=(instance_id,), notice=notice, needs_message=True)
-        )
+        self._announce(instance_id, name, notice)
 
-    def _announce(self, instance_id: str, name: str, announcement: Announcement) -> None:
-        """Record what AWS is about to do with a node, and say so, once for each announcement."""
-        notice = announcement.notice
-        key = f"notice {notice.code} {notice.deadline}"
+    def _announce(self, instance_id: str, name: str, notice: Notice) -> None:
+        """Record what AWS is about to do with a node, and say so, once for each: EC2 and AWS Health both name it."""
+        key = f"notice {notice.deadline or notice.code}"
         node = self._store.nodes.get(instance_id)
         if node is not None and key in node.told:
             return
         extra = {EVENT_FIELD: Event.NOTICE, "node_group": name, "instance_id": instance_id}
         self._logger.info(f"{instance_id} of {name}: {notice.sentence}", extra=extra)
-        if announcement.needs_message and self._settings.topic_arn:
-            message = announcement_message(self._settings.cluster, name, instance_id, announcement)
+        if self._settings.topic_arn:
+            message = notice_message(self._settings.cluster, name, instance_id, notice)
             try:
                 publish(self._clients.sns(), self._settings.topic_arn, *message)
             except AWS_ERRORS as error:
@@ -216,6 +216,7 @@ class Health:
             now=self._now,
             region=self._settings.region,
             bad_serials=self._store.bad_serials,
+            statuses_read=self._statuses_read,
         )
         broken = {
             one

@@ -1,7 +1,7 @@
 """The messages about broken nodes that the alert topic's subscribers receive."""
 
 from cluster_common.messages import subject
-from cluster_health.announcements import Announcement
+from cluster_health.node_records import Notice
 from cluster_health.outcomes import Finding, Outcome
 
 _TITLES = {
@@ -33,21 +33,20 @@ def finding_message(cluster: str, finding: Finding) -> tuple[str, str]:
     return subject(title), f"Cluster {cluster}\n\n{finding.reason}.{undo}"
 
 
-def announcement_message(
-    cluster: str, node_group: str, instance_id: str, announcement: Announcement
-) -> tuple[str, str]:
+def notice_message(cluster: str, node_group: str, instance_id: str, notice: Notice) -> tuple[str, str]:
     """Return the subject and the text of the message about what AWS is about to do with a node.
 
     Args:
         cluster: The cluster's name.
         node_group: The node group.
         instance_id: The node.
-        announcement: What AWS says.
+        notice: What AWS says.
     """
-    notice = announcement.notice
-    text = (
-        f"{instance_id} of {node_group}: {notice.sentence}. Let its job save a checkpoint before that; another node "
-        "takes its place when it is gone, where the health policy lets the function act."
-    )
+    text = f"{instance_id} of {node_group}: {notice.sentence}."
+    if notice.deadline is not None:
+        text += (
+            " The node drains half an hour before that, so that its job saves a checkpoint. If AWS stops or retires "
+            "it, what owns it launches another in its place."
+        )
     title = f"{cluster}: AWS announces {notice.code} for {instance_id}"
     return subject(title), f"Cluster {cluster}\n\n{text}"

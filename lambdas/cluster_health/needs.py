@@ -66,5 +66,6 @@ def bad_serial(instance_id: str, serials: Iterable[str], context: Context) -> st
 
 
 def is_down(node: NodeRecord, context: Context) -> bool:
-    """Say whether EC2 or a node's owner has called it unhealthy for long, whatever its watchdog reports."""
-    return node.down_since is not None and not context.is_recent(node.down_since, context.policy.impaired_for)
+    """Say whether EC2 or a node's owner has called it unhealthy for long, and does so now, whatever it reports."""
+    is_known = node.down_since is not None and context.statuses_read
+    return is_known and not context.is_recent(node.down_since or context.now, context.policy.impaired_for)

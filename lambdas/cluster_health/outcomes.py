@@ -31,49 +31,49 @@ class Outcome(StrEnum):
     """Terminate it: it is out of service, and its node group is stopped."""
 
     WAIT = "wait"
-    """Nothing yet: its job ends, it boots or is verified, or its owner is at it."""
+    """Wait: its job ends, it boots or is verified, or its owner is at it."""
 
     RETURNED = "returned"
-    """Nothing any more: its repair is over, and it is in service."""
+    """Its repair is over, and it is in service."""
 
     REPLACED = "replaced"
-    """Nothing any more: it is gone, and its group may launch another."""
+    """Its repair is over: it is gone, and its group may launch another."""
 
     LEFT = "left"
-    """Nothing any more: it went before its repair was done."""
+    """Its repair is over: the node went before it was done, or with its stopped group."""
 
     HELD = "held"
-    """Nothing any more: it stays as it is until an operator decides."""
+    """Its repair is over: the node stays as it is until an operator decides."""
 
     OBSERVED = "observed"
-    """Nothing: none of its faults asks for a reboot or another node."""
+    """Leave it in service: none of its faults asks for a reboot or another node."""
 
     KEPT = "kept"
-    """Nothing: an operator keeps it, or has taken it out of service."""
+    """Leave it: an operator keeps it, or has taken it out of service."""
 
     TURN = "turn"
-    """Nothing yet: another node of its group is under repair, or a place of its group is being filled."""
+    """Wait: another node of its group is under repair, or a place of its group is being filled."""
 
     PLACE = "place"
-    """Nothing: its group lacks a node that EC2 has not launched for long, and may have none for its place either."""
+    """Leave it: its group lacks a node that EC2 has not launched for long, or launches none."""
 
     BUSY = "busy"
-    """Nothing at the moment: what owns it has been busy for long, and is asked again."""
+    """Ask again: what owns it has been busy for long."""
 
     BUDGET = "budget"
-    """Nothing: the repairs of the window are spent."""
+    """Leave it: the repairs of the window are spent."""
 
     REPORT = "report"
-    """Nothing: the policy says that the function only reports."""
+    """Report it: the policy lets the function do no more."""
 
     OWNER = "owner"
-    """Nothing: what owns it repairs it."""
+    """Report it: what owns it repairs it."""
 
     GOING = "going"
-    """Nothing: it is about to go."""
+    """Leave it: it is about to go."""
 
     UNKNOWN = "unknown"
-    """Nothing: something that the decision rests on is not known."""
+    """Leave it: something that the decision rests on is not known."""
 
     @property
     def waits(self) -> bool:
@@ -184,10 +184,13 @@ class GroupView:
 
     @property
     def lacks(self) -> str:
-        """Why no node is replaced: a place is not filled. Empty: all are, or a scheduler sizes the group."""
+        """Why no node is replaced: its place would not be filled. Empty: it would, or a scheduler sizes the group."""
         group, wanted = self.group, self.wanted
         if group is None or wanted is None or group.engine_sized:
             return ""
+        if group.launching_suspended is not None:
+            why = f" ({group.launching_suspended})" if group.launching_suspended else ""
+            return f"its process Launch is suspended{why}, so that no other node would take its place"
         goal, there = wanted.size if wanted.goal is None else wanted.goal, group.counted + group.standby
         return (
             f"its node group has {there} of {goal} nodes, and EC2 may have none for its place" if there < goal else ""
@@ -204,6 +207,18 @@ class GroupView:
         group, wanted = self.group, self.wanted
         owned = group.nodes.get(instance_id) if group is not None else None
         return wanted is not None and owned is not None and (not owned.in_standby or instance_id in wanted.standby)
+
+    def why_out(self, instance_id: str, desired: int | None) -> str:
+        """Say why a node does not come back from Standby, which raises the desired capacity. Empty: it does.
+
+        Args:
+            instance_id: The node.
+            desired: The desired capacity of its group with the node, when its repair began. None: unknown.
+        """
+        group = self.group
+        if group is None or self.is_place_kept(instance_id) or group.desired + 1 == desired:
+            return ""
+        return f"the desired capacity of {group.name} was set to {group.desired} during its repair"
 
     @property
     def lost_place(self) -> str:
@@ -222,12 +237,14 @@ class Context:
         now: The time.
         region: The cluster's region, for commands.
         bad_serials: The accelerators of nodes that were replaced, by their serials.
+        statuses_read: Whether this run has read which nodes are unhealthy: what an earlier one has read may be over.
     """
 
     policy: HealthPolicySettings
     now: datetime
     region: str
     bad_serials: Mapping[str, BadSerial] = field(default_factory=dict)
+    statuses_read: bool = False
 
     def is_recent(self, moment: datetime, time: timedelta) -> bool:
         """Say whether less than some time has passed since a moment."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from cluster_common.owners.groups import Node, OwnedGroup
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
-from cluster_health.commands import end_activity, put_back, replace_or_put_back, verify_again
+from cluster_health.commands import end_activity, give_place, put_back, replace_or_put_back, verify_again
 from cluster_health.needs import find_need, is_down
 from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
@@ -87,9 +87,19 @@ class Progress:
         return self._end(End.LEFT, text)
 
     def _after_leaving(self) -> Finding:
-        if self._repair.step is Step.REPLACE or (self._repair.step is Step.RETURN and self._is_terminated):
+        repair, view, region = self._repair, self._view, self._context.region
+        group, wanted = view.group, view.wanted
+        if wanted is not None and wanted.stopped:
+            return self._end(End.LEFT, "went with its node group, which is stopped")
+        if repair.step is Step.REPLACE or (repair.step is Step.RETURN and self._is_terminated):
             return self._end(End.REPLACED, "is terminated, and its group keeps its size")
-        return self._end(End.LEFT, "went before its repair was done")
+        finding = self._end(End.LEFT, "went before its repair was done")
+        if group is None or wanted is None or repair.instance_id in wanted.standby or not view.traits.reboots:
+            return finding
+        if repair.desired is None or group.desired + 1 != repair.desired:
+            return finding
+        # Who detaches a node in Standby, or terminates it, does not know that its place left with it.
+        return replace(finding, undo=give_place(group, region))
 
     def _before_replacement(self, owned: Node) -> Finding:
         """Ask again for a node to be terminated, unless it was never asked for and is no longer broken."""
@@ -122,7 +132,8 @@ class Progress:
         cordoned = owned.in_standby or not group.owner.reboots
         if owned.state == IN_SERVICE and repair.answered and not self._context.is_recent(repair.asked, _SHOWS_WITHIN):
             return self._leave_to_operator()
-        if not cordoned:
+        if not cordoned or not repair.answered:
+            # Of one that is out of service already only the answer is missing, and the message about it.
             return self._ask(Step.CORDON, "is taken out of service")
         need = self._need
         if need is None:
@@ -157,7 +168,7 @@ class Progress:
         if is_over and (stopped or is_down(node, context)):
             why = "is stopped in EC2" if stopped else "still fails the health checks of EC2 or of its owner"
             return self._repair_with(Step.REPLACE, f"{why}: it is terminated")
-        if not repair.answered:
+        if not repair.answered and not has_booted:
             return self._repair_with(Step.REBOOT, "is rebooted")
         if not is_over or node.down_since is not None:
             return self._finding(Outcome.WAIT, "boots, and is verified")
@@ -223,9 +234,11 @@ class Progress:
 
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""
+        repair, now = self._repair, self._context.now
         if step is Step.RETURN and self._view.surplus > 0:
             return self._let_go()
-        repair, now = self._repair, self._context.now
+        if step is Step.RETURN and (why := self._view.why_out(repair.instance_id, repair.desired)):
+            return self._end(End.HELD, f"stays out of service: {why}")
         is_new = step is not repair.step
         if not is_new and self._is_refused():
             return self._give_up(step)

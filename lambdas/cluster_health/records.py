@@ -60,6 +60,7 @@ class Repair(Open):
         busy_since: Since when the owner answers that it is busy. None: it does not.
         rebooted: Whether the node was rebooted, or was about to be.
         boot_id: During which boot the node was when it was last to be rebooted; before, when the repair began.
+        desired: The desired capacity of its group with the node, when the repair began. None: that is not known.
     """
 
     instance_id: str
@@ -74,6 +75,7 @@ class Repair(Open):
     busy_since: datetime | None = None
     rebooted: bool = False
     boot_id: str = ""
+    desired: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,7 @@ class PastRepair(Open):
         waits: Whether the node stays as it is until it reports something newer.
         refused: Whether AWS refused its last step.
         reported: When the node had reported last, as far as was known at the end: a report may come late.
+        desired: What `Repair.desired` was.
     """
 
     instance_id: str
@@ -99,6 +102,7 @@ class PastRepair(Open):
     waits: bool = False
     refused: bool = False
     reported: datetime | None = None
+    desired: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +168,7 @@ class GroupRecord(Open):
             waits=waits or refused,
             refused=refused,
             reported=reported,
+            desired=repair.desired,
         )
         return replace(self, repair=None, past=(*self.past, over))
 
@@ -213,8 +218,17 @@ class GroupRecord(Open):
             since=now,
             asked=now,
             rebooted=held.rebooted,
+            desired=held.desired,
         )
-        return replace(self, repair=repair, past=tuple(one for one in self.past if one is not held))
+        return replace(self, repair=repair).without(held)
+
+    def without(self, past: PastRepair) -> "GroupRecord":
+        """Return the record without a repair that is over.
+
+        Args:
+            past: That repair.
+        """
+        return replace(self, past=tuple(one for one in self.past if one is not past))
 
 
 @dataclass(frozen=True, kw_only=True)

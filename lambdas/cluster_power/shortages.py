@@ -74,14 +74,14 @@ def _explain_desired(group: Group, now: datetime) -> Desired | None:
 def _explain_by_standby(group: Group, given: Desired, now: datetime) -> Desired | None:
     """Return what explains a desired capacity by nodes that entered Standby, or came back from there. None: none did.
 
-    A node that is gone from Standby has left its place, which is given back.
+    A node that is gone from Standby has left its place, which is given back, unless it came back before it went.
     """
     before, current, more = set(given.standby), group.standby_ids, group.desired - given.sizes[0]
-    entered = len(current - before)
-    returned = len((before - current) & group.live_ids)
-    if not -entered <= more <= returned or not (more or (entered and returned)):
+    entered, gone = len(current - before), before - current
+    if not -entered <= more <= len(gone) or not (more or (entered and gone)):
         return None
-    standby = current | (before - group.live_ids)
+    went_later = max(0, more + entered - len(gone & group.live_ids))
+    standby = current | set(sorted(gone - group.live_ids)[went_later:])
     return replace(given, sizes=(group.desired,), at=now, standby=tuple(sorted(standby)))
 
 

@@ -267,7 +267,9 @@ class History(DrawnGroup):
             return
         view = self.view()
         seen = self.store.seen = len(self.store.groups)
-        context = Context(policy=_POLICY, now=self.now, region="us-east-1", bad_serials=self.store.bad_serials)
+        context = Context(
+            policy=_POLICY, now=self.now, region="us-east-1", bad_serials=self.store.bad_serials, statuses_read=True
+        )
         findings = decide(view, context)
         self.met.update(f"decided: {one.outcome}" for one in findings)
         if not self.calm and findings and self.draw.random() < 0.05:
@@ -304,9 +306,10 @@ class History(DrawnGroup):
         """Return what owns the nodes."""
         return self
 
-    def cordon(self, _group: OwnedGroup, name: str) -> None:
-        """Put a node into Standby."""
-        self._ask(Outcome.CORDON, name, self.enter)
+    def cordon(self, group: OwnedGroup, name: str) -> None:
+        """Put a node into Standby, unless it is there."""
+        if name not in group.standby_ids:
+            self._ask(Outcome.CORDON, name, self.enter)
 
     def uncordon(self, _group: OwnedGroup, name: str) -> None:
         """Put a node back into service."""

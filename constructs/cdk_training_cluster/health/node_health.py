@@ -41,8 +41,6 @@ _YEAR_SECONDS = 365 * 24 * 3600
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html and
 # https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
-_NOTICES = ("AWS Health Event", "EC2 Instance Rebalance Recommendation", "EC2 Spot Instance Interruption Warning")
-
 _WATCHES = (
     Watch(
         id="UnrepairedNodes",
@@ -127,6 +125,8 @@ class NodeHealth(Guardrail):
         output="HealthFunctionName",
         every=timedelta(minutes=1),
         timeout=timedelta(seconds=50),
+        # A stop of hundreds of nodes brings two reports of each, and they are taken in one by one.
+        memory_size_mib=1024,
         max_event_age=_MAX_REPORT_AGE,
         # No tick makes a report good that was lost. https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
         retries=2,
@@ -212,12 +212,11 @@ class NodeHealth(Guardrail):
                 source=[REPORT_SOURCE], detail_type=[REPORT_DETAIL_TYPE], detail={"cluster": [cluster_name]}
             ),
         )
-        # EC2's own events name no service.
-        of_ec2 = {"service": ["EC2", {"exists": False}]}
+        # Of an interruption of a Spot Instance EC2 tells the node itself.
         self._make_rule(
             "Notices",
-            "Interruptions and maintenance of instances, which EC2 and AWS Health announce",
-            events.EventPattern(source=["aws.ec2", "aws.health"], detail_type=list(_NOTICES), detail=of_ec2),
+            "Maintenance and retirements of instances, which AWS Health announces",
+            events.EventPattern(source=["aws.health"], detail_type=["AWS Health Event"], detail={"service": ["EC2"]}),
         )
         for role in dict.fromkeys(fleet.role for fleet in fleets):
             let_nodes_report(role.grant_principal)
@@ -273,6 +272,9 @@ class NodeHealth(Guardrail):
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
         """
         group.health_check_grace_period = _YEAR_SECONDS if self.policy.act else 0
+        # An instance refresh would wait for that long after each node otherwise: a node in service is verified.
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
+        group.default_instance_warmup = 0
         # In the fleet's scope, so that a group may be called as its users like.
         autoscaling.CfnLifecycleHook(
             fleet,

@@ -60,7 +60,8 @@ def story() -> HealthScene:
     scene.dynamodb.before_next("PutItem", f"node/{second}", lambda: scene.fault(second, REPLACE))
     scene.fault(second, REPLACE)
     scene.both(20)
-    scene.health(aws_event("EC2 Instance Rebalance Recommendation", scene.now, **{"instance-id": first}))
+    retired = {"eventTypeCode": "AWS_EC2_INSTANCE_STORE_DRIVE_PERFORMANCE_DEGRADED", "eventTypeCategory": "issue"}
+    scene.health(aws_event("AWS Health Event", scene.now, affectedEntities=[{"entityValue": first}], **retired))
     return scene
 
 

@@ -90,9 +90,7 @@ def _event(source: str, detail_type: str, /, **detail: Any) -> dict[str, Any]:
         (_event("cdk-training-cluster", "Node report", cluster="other", kind="fault"), False),
         (_event("mine", "Node report", cluster="pod"), False),
         # As the documents of EC2 and AWS Health show them.
-        (_event("aws.ec2", "EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"}), True),
-        (_event("aws.ec2", "EC2 Instance Rebalance Recommendation", **{"instance-id": "i-1"}), True),
-        (_event("aws.ec2", "EC2 Instance State-change Notification", state="running"), False),
+        (_event("aws.ec2", "EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"}), False),
         (_event("aws.health", "AWS Health Event", service="EC2", eventTypeCategory="scheduledChange"), True),
         (_event("aws.health", "AWS Health Event", service="RDS", eventTypeCategory="scheduledChange"), False),
     ],
@@ -141,6 +139,7 @@ def test_a_group_waits_for_the_jobs_of_nodes_that_it_terminates_and_a_spot_fleet
 def test_where_it_acts_auto_scaling_leaves_nodes_with_failed_checks_to_it(act: bool, seconds: int) -> None:
     groups = [one for one in _template(act=act)["Resources"].values() if one["Type"].endswith("AutoScalingGroup")]
     assert [one["Properties"]["HealthCheckGracePeriod"] for one in groups] == [seconds]
+    assert {one["Properties"]["DefaultInstanceWarmup"] for one in groups} == {0}
 
 
 def test_without_nodes_there_is_nothing_to_watch() -> None:

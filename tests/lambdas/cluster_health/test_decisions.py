@@ -56,7 +56,7 @@ def owned(
 
 def look(node: NodeRecord = BROKEN, policy: HealthPolicySettings = POLICY, **changes: Any) -> Finding | None:
     traits = changes.pop("traits", AUTO_SCALING_GROUP)
-    bad = changes.pop("bad", {})
+    bad, read = changes.pop("bad", {}), changes.pop("statuses_read", True)
     view = GroupView(
         name="workers",
         traits=traits,
@@ -69,7 +69,7 @@ def look(node: NodeRecord = BROKEN, policy: HealthPolicySettings = POLICY, **cha
         },
     )
     now = START + timedelta(minutes=30)
-    found = decide(view, Context(policy=policy, now=now, region="us-east-1", bad_serials=bad))
+    found = decide(view, Context(policy=policy, now=now, region="us-east-1", bad_serials=bad, statuses_read=read))
     return next((one for one in found if one.instance_id == NODE), None)
 
 
@@ -118,8 +118,8 @@ def test_a_broken_node(expected: Outcome | None, changes: dict[str, Any]) -> Non
     assert outcome(**changes) is expected
 
 
-def notice(minutes: int) -> NodeRecord:
-    soon = Notice(code="instance-stop", at=START, deadline=NOW + timedelta(minutes=minutes), sentence="EC2 stops it")
+def notice(minutes: int, code: str = "instance-stop") -> NodeRecord:
+    soon = Notice(code=code, at=START, deadline=NOW + timedelta(minutes=minutes), sentence="EC2 stops it")
     return replace(BROKEN, notice=soon)
 
 
@@ -139,8 +139,10 @@ QUIET = NodeRecord(node_group="workers")
         (Outcome.OBSERVED, with_faults(FaultAction.OBSERVE, FaultAction.APPLICATION)),
         (Outcome.CORDON, with_faults(FaultAction.OBSERVE, FaultAction.REBOOT)),
         (Outcome.GOING, notice(0)),
-        (Outcome.GOING, notice(35)),
-        (Outcome.CORDON, notice(36)),
+        (Outcome.GOING, notice(60)),
+        (Outcome.CORDON, notice(61)),
+        (Outcome.CORDON, notice(30, "system-reboot")),
+        (Outcome.CORDON, notice(30, "AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED")),
         (Outcome.CORDON, notice(-1)),
         (None, replace(QUIET, down_since=NOW - timedelta(minutes=14))),
         (Outcome.CORDON, replace(QUIET, down_since=NOW - timedelta(minutes=15))),
@@ -229,7 +231,7 @@ def test_a_node_that_enters_standby_is_waited_for(changes: dict[str, Any]) -> No
 def test_a_node_that_an_operator_has_taken_out_again_comes_back_once_it_is_there(
     state: str, expected: Outcome | None
 ) -> None:
-    record = GroupRecord(past=(past(NODE, end=End.HELD),))
+    record = GroupRecord(past=(replace(past(NODE, end=End.HELD), desired=3),))
     assert outcome(QUIET, record=record, group=owned(state=state, in_service=1)) is expected
 
 
@@ -238,10 +240,10 @@ def test_nodes_that_cannot_be_rebooted_are_replaced_once_they_are_drained(traits
     began = look(traits=traits)
     assert began is not None
     assert began.record is not None
-    waiting = look(traits=traits, record=began.record)
-    assert waiting is not None
-    assert waiting.outcome is Outcome.WAIT
-    assert outcome(replace(BROKEN, drained=START), traits=traits, record=began.record) is Outcome.REPLACE
+    assert began.record.repair is not None
+    record = replace(began.record, repair=replace(began.record.repair, answered=True))
+    assert outcome(traits=traits, record=record) is Outcome.WAIT
+    assert outcome(replace(BROKEN, drained=START), traits=traits, record=record) is Outcome.REPLACE
 
 
 @pytest.mark.parametrize(

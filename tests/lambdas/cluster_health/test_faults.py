@@ -110,6 +110,44 @@ def test_a_run_that_ends_between_the_record_and_the_call_is_finished(
     scene.both(8)
     assert shown(group) == (8, 8, 0)
     assert len(scene.group_record().past) == 1
+    about = f"base-pod: {node} of workers"
+    assert scene.subjects() == [f"{about} is broken and is being repaired", f"{about} is repaired"]
+
+
+def test_a_node_that_has_booted_is_not_rebooted_again_because_an_answer_was_not_recorded(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.dynamodb.fail_next("PutItem", "ProvisionedThroughputExceededException", after=2)
+    with pytest.raises(PartialFailureError, match="could not be recorded"):
+        scene.drained(node)
+    scene.boots[node] = 1
+    scene.report(node, ReportKind.NOTICE)
+    scene.both(2)
+    assert scene.nodes_ec2.rebooted == [node]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("reads", ["refused", "none but reports"])
+def test_failed_checks_take_a_node_out_only_while_they_can_be_read(
+    scene: HealthScene, group: FakeGroup, reads: str, *, again: bool
+) -> None:
+    node, other = ids(group)[:2]
+    scene.nodes_ec2.impaired[node] = scene.now
+    scene.both()
+    scene.nodes_ec2.impaired.clear()
+    calls = scene.watch_repairs()
+    for _ in range(45 if reads == "refused" else 0):
+        scene.nodes_ec2.fail_next("DescribeInstanceStatus", "RequestLimitExceeded")
+        with pytest.raises(PartialFailureError, match="status checks could not be read"):
+            scene.both()
+    scene.now += minutes(16)
+    scene.report(other, ReportKind.NOTICE)
+    if again:
+        scene.nodes_ec2.impaired[node] = scene.now
+    scene.both(10)
+    assert calls == []
 
 
 def test_of_two_runs_at_once_one_acts(scene: HealthScene, group: FakeGroup) -> None:

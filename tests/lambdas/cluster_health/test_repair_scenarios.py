@@ -174,7 +174,7 @@ def test_a_node_under_repair_goes_with_its_group_when_that_is_stopped(scene: Hea
     assert scene.both()[node]["outcome"] == "release"
     scene.both(3)
     assert (group.alive, group.desired) == (0, 0)
-    assert scene.subjects()[-1] == f"base-pod: {node} of workers was replaced"
+    assert scene.subjects()[-1] == f"base-pod: {node} of workers is no longer under repair"
 
 
 def test_an_impaired_node_that_says_nothing_is_replaced_when_its_job_has_had_its_time(

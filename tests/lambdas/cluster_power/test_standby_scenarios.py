@@ -55,6 +55,22 @@ def test_the_place_of_a_node_that_is_terminated_in_standby_is_given_back(scene: 
     assert scene.minute()["workers"]["decision"] == "keep"
 
 
+@pytest.mark.parametrize("entered", [0, 1])
+def test_a_node_that_returns_and_goes_before_the_function_looks_has_its_place(
+    scene: Scene, group: FakeGroup, entered: int
+) -> None:
+    [node] = enter(group)
+    scene.minute(3)
+    group.exit_standby(node)
+    group.terminate(node, lowers=False)
+    enter(group, entered)
+
+    scene.minute(10)
+
+    assert (shown(group), scene.subjects()) == ((8 - entered, 8 - entered, entered), [])
+    assert scene.minute()["workers"]["decision"] == "keep"
+
+
 def test_all_nodes_of_a_group_may_be_in_standby(scene: Scene, group: FakeGroup) -> None:
     first, *others = enter(group, 8)
     assert scene.minute(30)["workers"]["decision"] == "keep"
