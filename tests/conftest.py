@@ -20,6 +20,8 @@ __all__ = ["aws", "nodes", "stacks"]
 # The validation costs seconds in every process; the tests of the examples turn it on in processes of their own.
 os.environ["CDK_VALIDATION"] = "false"
 os.environ["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
+# Copies of assets are a fifth of a synth's time, and templates are the same without them.
+os.environ["CDK_CONTEXT_JSON"] = '{"aws:cdk:disable-asset-staging": true}'
 
 # How long an example takes is no property of what is tested. The examples are the same in every run, so that a run
 # says whether a change is sound; `pytest --hypothesis-profile=random` looks for new ones.

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 def staged(source: FunctionSource, out: Path) -> tuple[str, list[str]]:
     """Synthesize a function and return its asset's hash and files."""
-    stack = Stack(App(outdir=str(out)), "Test")
+    stack = Stack(App(outdir=str(out), post_cli_context={"aws:cdk:disable-asset-staging": False}), "Test")
     lambda_.Function(
         stack,
         "Function",
