@@ -208,6 +208,16 @@ def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: Verifie
     assert json.loads(event["Detail"])["faults"] == []
 
 
+@pytest.mark.parametrize(("gb_per_s", "status"), [(64, 0), (63, OTHER_HOST), (20, OTHER_HOST)])
+def test_gpus_no_faster_than_pcie_fail_without_a_measured_floor(
+    node: VerifiedNode, gb_per_s: float, status: int
+) -> None:
+    node.command(ALL_REDUCE, f"echo '{nccl_row(2**30, gb_per_s)}'")
+    done = node.verify()
+    assert done.returncode == status
+    assert ("1 node; at least 64 GB/s is expected" in done.stdout) is (status != 0), done.stdout
+
+
 @pytest.mark.parametrize(
     ("rows", "nodes", "status", "said"),
     [
@@ -322,3 +332,6 @@ def test_every_floor_is_of_a_type_that_exists_and_says_whether_it_was_measured()
     for floor in FLOORS["all_reduce"]:
         assert floor["type"] in FLOORS["machines"]
         assert floor["provisional"] or floor["source"].startswith("https://")
+    # What PCIe carries is no measurement, and below what any node with NVSwitch reaches.
+    proven = {row["type"] for row in FLOORS["all_reduce"] if row["nodes"] == 1 and not row["provisional"]}
+    assert proven == {name for name, floors in FLOORS["machines"].items() if floors.get("fabric_manager")}

@@ -86,3 +86,60 @@ def test_a_divided_gpu_has_its_partitions(node: VerifiedNode, listed: str, statu
     node.command("nvidia-smi", listed)
     done = node.verify(NVML_MIG="1")
     assert (done.returncode, said in done.stdout) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "sentence"),
+    [
+        *(
+            (said, FAILED, "gpu_test_error: ")
+            for said in (
+                "Test CUDA failure common.cu:891 'unhandled cuda error'",
+                "CUDA failure 'system not yet initialized'",
+                "CUDA failure 'unknown error'",
+                "Test NCCL failure 'unhandled system error'",
+                "CUDA failure 'CUDA-capable device(s) is/are busy or unavailable'",
+                "no CUDA-capable device is detected",
+                "initialization error",
+            )
+        ),
+        ("CUDA failure 'uncorrectable NVLink error detected'", OTHER_HOST, "gpu_test: "),
+        # The image is to blame, and no GPU was used.
+        *(
+            (said, 0, "ok gpu_test: not checked: ")
+            for said in (
+                "error while loading shared libraries: libnccl.so.2: cannot open shared object file",
+                "symbol lookup error: undefined symbol: ncclCommSplit",
+                "/lib/libc.so.6: version `GLIBC_2.38' not found",
+                "CUDA failure 'CUDA driver version is insufficient for CUDA runtime version'",
+                "CUDA failure 'no kernel image is available for execution on the device'",
+                "CUDA failure 'the provided PTX was compiled with an unsupported toolchain.'",
+            )
+        ),
+    ],
+)
+def test_a_test_that_ends_with_an_error_passes_only_where_the_image_is_to_blame(
+    node: VerifiedNode, said: str, status: int, sentence: str
+) -> None:
+    node.write("said", f"{said}\n")
+    node.command(ALL_REDUCE, 'cat "$ROOT/said"; exit 2')
+    done = node.verify()
+    assert (done.returncode, sentence in done.stdout) == (status, True), done.stdout
+    assert (node.root / "run/cdk-training-cluster/drain/verify").exists() is (status != 0)
+
+
+def test_a_test_that_a_signal_ends_needs_an_operator_and_one_that_cannot_be_run_says_so(node: VerifiedNode) -> None:
+    node.command(ALL_REDUCE, "kill -SEGV $$")
+    done = node.verify()
+    assert done.returncode == FAILED
+    assert done.stdout.splitlines()[-1].startswith("gpu_test_error: ")
+    (node.root / ALL_REDUCE[1:]).chmod(0o644)
+    done = node.verify()
+    assert (done.returncode, "all_reduce_perf cannot be run: Permission denied" in done.stdout) == (0, True)
+
+
+def test_the_test_loads_the_libraries_of_its_own_cuda_first(node: VerifiedNode) -> None:
+    node.command(ALL_REDUCE, 'echo "$LD_LIBRARY_PATH" >"$ROOT/searched"')
+    node.verify()
+    cuda = "/usr/local/cuda-12.9"
+    assert (node.root / "searched").read_text().startswith(f"{cuda}/efa/lib:{cuda}/lib:{cuda}/lib64:/opt/amazon/")

@@ -5,6 +5,7 @@ https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,16 +14,23 @@ from . import use
 from .checking import FLOORS, Check, counted, not_checked, verdict
 from .gpus import Reading
 from .node_facts import Facts, paths
-from .programs import ROOT, ask
+from .programs import ROOT, Answer, ask
 
 # https://docs.aws.amazon.com/dlami/latest/devguide/tutorial-efa-using.html
 _PROGRAMS = ("/usr/local/cuda*/efa/test-cuda*/all_reduce_perf", "/opt/nccl-tests/build/all_reduce_perf")
+_CUDA = re.compile(r"/usr/local/cuda[^/]*")
 _LIBRARIES = "/opt/amazon/openmpi/lib:/opt/amazon/openmpi/lib64:/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib"
 _SECONDS = 180
-# What CUDA says of a broken GPU. A library or driver that does not fit says nothing of one, and every node has it.
+# What CUDA says of a broken GPU.
 # https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
 _HARDWARE = re.compile(
     r"uncorrectable|nvlink|gpu is lost|hardware|launch failure|illegal (?:memory|instruction)", re.I
+)
+# A library or driver that does not fit says nothing of the GPUs, and every node of the image has it.
+_IMAGE = re.compile(
+    r"cannot open shared object|undefined symbol|version `\S+' not found"
+    r"|driver version is insufficient|no kernel image|unsupported toolchain",
+    re.I,
 )
 # size, count, type, redop, root, and then time, algbw, busbw, #wrong: out of place, and in place. mpirun may put the
 # rank before a line, and a run that does not compare its results says N/A.
@@ -88,7 +96,14 @@ def judge(text: str, instance_type: str, nodes: int) -> Iterator[Check]:
         sizes = f" for runs of {floors[0]['min_bytes']} bytes or more only" if floors else ""
         yield not_checked("all_reduce", f"{found}; {instance_type} has {'a floor' if floors else 'no floor'}{sizes}")
         return
-    row, floor = min(judged, key=lambda pair: pair[0].gb_per_s / pair[1]["gb_per_s"])
+
+    def urgency(pair: tuple[Row, dict[str, Any]]) -> tuple[bool, float]:
+        row, floor = pair
+        share: float = row.gb_per_s / floor["gb_per_s"]
+        # What fails the node is said before what a provisional floor says.
+        return floor["provisional"] or share >= 1, share
+
+    row, floor = min(judged, key=urgency)
     yield Check(
         "all_reduce",
         passed=row.gb_per_s >= floor["gb_per_s"],
@@ -126,15 +141,31 @@ def check_all_reduce(facts: Facts, reading: Reading) -> Iterator[Check]:
         yield not_checked("gpu_test", "a job uses the node")
     else:
         arguments = ("-b", "1G", "-e", "1G", "-g", str(len(reading.gpus)), "-n", "20", "-w", "5", "-c", "1")
-        answer = ask([ROOT + programs[-1], *arguments], _SECONDS, {"LD_LIBRARY_PATH": _LIBRARIES})
+        answer = ask([ROOT + programs[-1], *arguments], _SECONDS, {"LD_LIBRARY_PATH": _search_path(programs[-1])})
         # One that hangs would be taken for a job itself.
         if not answer.is_late and use.jobs_use_node():
             yield not_checked("gpu_test", "a job began to use the node meanwhile")
             return
         if not answer.succeeded:
-            blames = answer.is_late or _HARDWARE.search(answer.text + answer.trouble)
-            yield verdict("gpu_test", [answer.trouble], "") if blames else not_checked("gpu_test", answer.trouble)
+            yield _why_it_ended(answer)
             return
         checks = judge(answer.text, facts.instance_type, nodes=1)
         # One GPU sends nothing: its bandwidth is 0.
         yield from checks if len(reading.gpus) > 1 else [next(checks)]
+
+
+def _search_path(program: str) -> str:
+    found = _CUDA.match(program)
+    cuda = found[0] if found else "/usr/local/cuda"
+    own = (f"{cuda}/efa/lib:{cuda}/lib:{cuda}/lib64", _LIBRARIES, os.environ.get("LD_LIBRARY_PATH"))
+    return ":".join(filter(None, own))
+
+
+def _why_it_ended(answer: Answer) -> Check:
+    said = answer.text + answer.trouble
+    if answer.is_late or _HARDWARE.search(said):
+        return verdict("gpu_test", [answer.trouble], "")
+    if answer.status is None or _IMAGE.search(said):
+        return not_checked("gpu_test", answer.trouble)
+    # Neither a GPU nor the image is known to be to blame, so that no other host is known to help.
+    return verdict("gpu_test_error", [answer.trouble], "")
