@@ -1,9 +1,10 @@
 /* A libnvidia-ml.so.1 that nvidia-ml-py loads in place of NVIDIA's: eight H100 whose state is in the environment.
    NVML_GPUS, NVML_LOST (the number of a GPU that is lost), NVML_DEAD (the driver does not answer), NVML_ECC, NVML_REMAP_PENDING
-   and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_MIG, NVML_MIG_UNSAID (the error by which it answers whether it is divided),
+   and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_LINKS_AFTER (a file without which no link is active), NVML_MIG, NVML_MIG_UNSAID (the error by which it answers whether it is divided),
    NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_FIELD (a counter of GPU 0, which is the
    length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers),
-   NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say). */
+   NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say), NVML_FABRIC and NVML_FABRIC_STATUS (how far GPU 0 is
+   registered with the fabric, and by what error; NVML_FABRIC_READINGS: from that reading on it is, by the file NVML_COUNTED). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ int nvmlDeviceGetRemappedRows(Device device, unsigned *correctable, unsigned *un
 }
 int nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned *active) {
   if (setting("NVML_NO_LINKS", 0)) return NOT_SUPPORTED;
-  *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
+  if (getenv("NVML_LINKS_AFTER") && access(getenv("NVML_LINKS_AFTER"), F_OK)) *active = 0;
+  else *active = number(device) > 0 || link < setting("NVML_LINKS", 18);
   return link < 18 ? said(device) : INVALID_ARGUMENT;
 }
 static unsigned long long counted(void) {
@@ -83,6 +85,14 @@ int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long *re
 int nvmlDeviceGetSramEccErrorStatus(Device device, unsigned *status) {
   status[24] = is("NVML_SRAM", device);
   return OK;
+}
+typedef struct { unsigned version; unsigned char cluster[16]; int status; unsigned clique; unsigned char state; unsigned health; } Fabric;
+int nvmlDeviceGetGpuFabricInfoV(Device device, Fabric *fabric) {
+  if (fabric->version != 0x02000024) return INVALID_ARGUMENT;
+  unsigned whole = number(device) || (getenv("NVML_FABRIC_READINGS") && counted() >= setting("NVML_FABRIC_READINGS", 0));
+  fabric->state = whole ? 3 : setting("NVML_FABRIC", 3);
+  fabric->status = whole ? 0 : (int)setting("NVML_FABRIC_STATUS", 0);
+  return said(device);
 }
 int nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending) {
   (void)device;

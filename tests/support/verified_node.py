@@ -19,7 +19,13 @@ from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from max_seconds import MAX_SECONDS
 
-START = 'import sys; sys.path[:0] = sys.argv.pop(1).split(":"); from cluster_node.__main__ import main; main()'
+START = """
+import os, sys; sys.path[:0] = sys.argv.pop(1).split(":")
+from cluster_node import verify
+from cluster_node.__main__ import main
+verify._BOOT_SECONDS = float(os.environ.get("BOOT_SECONDS", verify._BOOT_SECONDS))
+main()
+"""
 MODULES = f"{AGENT.parent}:{CONTRACT.parent}"
 COMMANDS = {
     "aws": """
@@ -104,7 +110,7 @@ class VerifiedNode:
 
         Args:
             *arguments: Its arguments.
-            **environment: The state of the GPUs, as `fake_nvml.c` has it.
+            **environment: The state of the GPUs, as `fake_nvml.c` has it, and BOOT_SECONDS, for which services are waited for.
         """
         return subprocess.run(
             [sys.executable, "-I", "-c", START, MODULES, "verify", *arguments],

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.agent.cluster_node import drain_files, gpus, programs, rates, readings, use
+from cdk_training_cluster.nodes.agent.cluster_node import (
+    accelerators,
+    drain_files,
+    gpus,
+    programs,
+    rates,
+    readings,
+    use,
+)
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.watch import DeviceReader
 from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
@@ -81,6 +89,7 @@ def _second_reading(node: VerifiedNode, scripts: Path, **environment: str) -> li
             {(code, _GPU_0) for code in ("remap_pending", "nvlink_down", "power_brake", "nvlink_errors")},
         ),
         ({"NVML_FIELD": "59"}, {("nvlink_errors", _GPU_0)}),
+        ({"NVML_FABRIC": "2"}, {("fabric_state", _GPU_0)}),
         ({"NVML_REASONS": str(0x20), "NVML_FIELD": "38", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
         ({"NVML_FIELD": "38", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
         ({"NVML_FIELD": "45", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
@@ -130,6 +139,26 @@ def test_a_gpu_that_answers_again_is_not_lost(tmp_path: Path, monkeypatch: pytes
                 devices.take(watched)
         assert drain_files.names() == drained_by
     assert told == ["fault", "recovered"]
+
+
+@pytest.mark.parametrize(
+    ("states", "wrong"),
+    [
+        (["active", "inactive"], [[], ["fabric_manager_stopped"]]),
+        (["active", "", "failed"], [[], [], ["fabric_manager_stopped"]]),
+        # The image may have none, or one that does not fit: its nodes would be rebooted for ever.
+        (["inactive", "failed"], [[], []]),
+    ],
+)
+def test_a_fabric_manager_counts_as_stopped_where_it_has_run(
+    monkeypatch: pytest.MonkeyPatch, states: list[str], wrong: list[list[str]]
+) -> None:
+    whole = [gpus.Gpu(number, "NVIDIA H100 80GB HBM3", links=18) for number in range(8)]
+    monkeypatch.setattr(readings, "read_gpus", lambda: gpus.Reading("580.95.05", whole, []))
+    answers = iter(states)
+    monkeypatch.setattr(accelerators, "ask", lambda *_: programs.Answer(0, f"{next(answers)}\n", ""))
+    sources = readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100"))
+    assert [[code for code, _, _ in sources.read().wrong] for _ in states] == wrong
 
 
 def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,10 +65,8 @@ def test_a_bad_node_takes_no_job_and_tells_what_ends_its_faults(node: VerifiedNo
     (event,) = json.loads((node.root / "events").read_text())
     report = NodeReport.from_json(event["Detail"])
     assert (report.kind, report.instance_id, len(report.serials)) == (ReportKind.VERIFIED, "i-0a1b2c3d4e5f67890", 8)
-    assert [(fault.code, fault.action) for fault in report.faults] == [
-        ("fabric_manager", FaultAction.REBOOT),
-        ("efa_count", FaultAction.REBOOT),
-    ]
+    # Of the fabric manager an operator has to see why it does not run: every node of the image may have that.
+    assert [(fault.code, fault.action) for fault in report.faults] == [("efa_count", FaultAction.REBOOT)]
     assert [check.name for check in report.checks if not check.passed] == ["fabric_manager", "efa_count", "memlock"]
 
 
@@ -80,22 +78,22 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
     assert node.result["passed"]
     before = node.result
     node.command("systemctl", "echo inactive")
-    assert node.verify("--dry-run").returncode == OTHER_HOST
+    assert node.verify("--dry-run").returncode == FAILED
     assert node.result == before
     node.command("aws", "echo {}")
     done = node.verify()
-    assert (done.returncode, "not written down or sent: KeyError: 'Entries'" in done.stderr) == (OTHER_HOST, True)
+    assert (done.returncode, "not written down or sent: KeyError: 'Entries'" in done.stderr) == (FAILED, True)
 
 
 def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_sent(node: VerifiedNode) -> None:
-    node.command("systemctl", "echo inactive")
+    (node.root / "sys/class/infiniband/rdmap1").rename(node.root / "gone")
     node.write("var/lib/cdk-training-cluster", "in place of a folder")
     done = node.verify()
     assert done.returncode == OTHER_HOST
     assert done.stderr.count("cluster-node verify: a part of the result is not written down or sent: ") == 1
     assert (node.root / DRAIN[1:] / "verify").exists()
     [event] = json.loads((node.root / "events").read_text())
-    assert json.loads(event["Detail"])["faults"][0]["code"] == "fabric_manager"
+    assert json.loads(event["Detail"])["faults"][0]["code"] == "efa_count"
     assert ["failed 20" in call for call in node.calls] == [False, True, False]
     assert list((node.root / SPOOL_IN_MEMORY[1:]).iterdir()) == []
 

@@ -44,6 +44,14 @@ def node(tmp_path: Path) -> VerifiedNode:
         ),
         ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
         ({"NVML_MIG": "1", "NVML_LINKS": "0"}, 0, "ok nvlink_down: not checked: the GPUs are in MIG mode"),
+        ({"NVML_FABRIC": "3"}, 0, "ok fabric_state: none on 8 GPUs"),
+        ({"NVML_FABRIC": "0"}, 0, "ok fabric_state: not checked: the driver does not say of GPU 0"),
+        ({"NVML_FABRIC": "2", "NVML_MIG": "1"}, 0, "ok fabric_state: not checked: the GPUs are in MIG mode"),
+        (
+            {"NVML_FABRIC": "3", "NVML_FABRIC_STATUS": "999"},
+            OTHER_HOST,
+            "fabric_state: GPU 0 is not registered with the fabric of NVSwitch: error 999",
+        ),
     ],
 )
 def test_nvidia_ml_py_says_what_the_gpus_have(
@@ -52,6 +60,50 @@ def test_nvidia_ml_py_says_what_the_gpus_have(
     done = node.verify(**state)
     assert sentence in done.stdout
     assert done.returncode == status
+
+
+@pytest.mark.parametrize(
+    ("manager", "state", "readings", "status", "sentence"),
+    [
+        ("active", "2", "2", 0, "ok fabric_state: none on 8 GPUs"),
+        ("active", "1", "99", OTHER_HOST, "GPU 0 is not registered with the fabric of NVSwitch: not started"),
+        ("active", "2", "99", OTHER_HOST, "GPU 0 is not registered with the fabric of NVSwitch: in progress"),
+        # Another instance of the image would not have it either.
+        ("inactive", "2", "99", FAILED, "ok fabric_state: not checked: nvidia-fabricmanager.service is inactive"),
+    ],
+)
+def test_gpus_have_a_minute_to_register_with_nvswitch(
+    node: VerifiedNode, manager: str, state: str, readings: str, status: int, sentence: str
+) -> None:
+    node.command("systemctl", f"case $1 in is-active) echo {manager} ;; show) echo infinity ;; esac")
+    done = node.verify(
+        NVML_FABRIC=state, NVML_FABRIC_READINGS=readings, NVML_COUNTED=str(node.root / "counted"), BOOT_SECONDS="1"
+    )
+    assert (done.returncode, sentence in done.stdout) == (status, True), done.stdout
+
+
+def test_no_link_is_blamed_without_the_fabric_manager_of_the_image(node: VerifiedNode) -> None:
+    node.command("systemctl", "case $1 in is-active) echo inactive ;; show) echo infinity ;; esac")
+    done = node.verify(NVML_LINKS="0")
+    assert done.stdout.splitlines()[-1] == "fabric_manager: nvidia-fabricmanager.service is inactive"
+    assert (done.returncode, "ok nvlink_down: not checked: nvidia-fabricmanager" in done.stdout) == (FAILED, True)
+
+
+def test_links_are_read_when_the_fabric_manager_has_started(node: VerifiedNode) -> None:
+    node.command(
+        "systemctl",
+        """
+case $1 in
+  is-active)
+    echo . >>"$ROOT/asked"
+    if (($(wc -l <"$ROOT/asked") < 2)); then echo activating; else touch "$ROOT/started"; echo active; fi
+    ;;
+  show) echo infinity ;;
+esac
+""",
+    )
+    done = node.verify(NVML_LINKS_AFTER=str(node.root / "started"))
+    assert (done.returncode, "ok nvlink_down: 18 on each GPU" in done.stdout) == (0, True), done.stdout
 
 
 _JOB = 'mkdir -p "$ROOT/proc/77/fd"; echo python >"$ROOT/proc/77/comm"; ln -s /dev/nvidia-uvm "$ROOT/proc/77/fd/3"'

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from .checking import FLOORS, Check, counted, not_checked, verdict
-from .gpus import Gpu, Reading
+from .gpus import IN_PROGRESS, NOT_STARTED, Gpu, Reading, read_gpus
 from .node_facts import Facts, partitions, paths, read_text
 from .programs import ROOT, ask
 
@@ -22,13 +22,34 @@ _COUNTERS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 _NEURON_MODELS = {"Trainium": "Trainium1", "Trainium2": "Trainium2"}
 
 
-def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Iterator[Check]:
+def read_gpus_when_ready(facts: Facts, seconds: float) -> Reading:
+    """Ask the driver for every GPU when NVIDIA's fabric manager has set them up.
+
+    Args:
+        facts: What the node has when all is well.
+        seconds: How long it may take.
+    """
+    end = time.monotonic() + seconds
+    waits = _machine(facts).get("fabric_manager", False)
+    while waits and (state := _manager_state()[0]) != "active":
+        if state != "activating" or time.monotonic() >= end:
+            waits = False
+        else:
+            time.sleep(1)
+    while True:
+        reading = read_gpus() if facts.gpus else Reading("", [], [])
+        registers = any(gpu.fabric in (NOT_STARTED, IN_PROGRESS) and not gpu.divided for gpu in reading.gpus)
+        if not (waits and registers and time.monotonic() < end):
+            return reading
+        time.sleep(1)
+
+
+def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
     """Yield what the driver says of the GPUs; nothing for a type without any.
 
     Args:
         facts: What the node has when all is well.
         reading: What the driver said.
-        wait_seconds: How long a service that starts may take. Default: - no time.
     """
     if not facts.gpus:
         return
@@ -58,11 +79,32 @@ def check_gpus(facts: Facts, reading: Reading, wait_seconds: float = 0) -> Itera
         lambda gpu: gpu.uncorrected,
         "has {} uncorrected ECC errors since its driver was loaded",
     )
-    machine: dict[str, Any] = FLOORS["machines"].get(facts.instance_type, {})
+    yield from _fabric(_machine(facts), gpus)
+
+
+def _machine(facts: Facts) -> dict[str, Any]:
+    found: dict[str, Any] = FLOORS["machines"].get(facts.instance_type, {})
+    return found
+
+
+def _fabric(machine: dict[str, Any], gpus: list[Gpu]) -> Iterator[Check]:
+    manager = _fabric_manager() if machine.get("fabric_manager") else None
+    # An image without a fabric manager that fits leaves the links of every instance alone.
+    why = manager.found if manager and not manager.passed else ""
+    if manager:
+        yield manager
     if machine.get("nvlinks"):
-        yield _links(gpus, machine["nvlinks"])
-    if machine.get("fabric_manager"):
-        yield _fabric_manager(wait_seconds)
+        yield not_checked("nvlink_down", why) if why else _links(gpus, machine["nvlinks"])
+    if manager:
+        yield not_checked("fabric_state", why) if why else _registered(gpus)
+
+
+def _registered(gpus: list[Gpu]) -> Check:
+    whole = [gpu for gpu in gpus if not gpu.divided]
+    if not whole:
+        return not_checked("fabric_state", "the GPUs are in MIG mode")
+    trouble = "is not registered with the fabric of NVSwitch: {}"
+    return _of_each("fabric_state", whole, lambda gpu: gpu.fabric, trouble)
 
 
 def _model(facts: Facts, gpus: list[Gpu]) -> Check:
@@ -74,7 +116,7 @@ def _model(facts: Facts, gpus: list[Gpu]) -> Check:
     return check._replace(provisional=facts.gpu not in FLOORS["gpu_models"])
 
 
-def _of_each(name: str, gpus: list[Gpu], value: Callable[[Gpu], int | bool | None], trouble: str) -> Check:
+def _of_each(name: str, gpus: list[Gpu], value: Callable[[Gpu], int | str | None], trouble: str) -> Check:
     known = [(gpu, value(gpu)) for gpu in gpus]
     bad = [(gpu, found) for gpu, found in known if found]
     troubles = [f"GPU {gpu.number} {trouble.format(found)}" for gpu, found in bad]
@@ -104,16 +146,16 @@ def _links(gpus: list[Gpu], expected: int) -> Check:
     )
 
 
-def _fabric_manager(wait_seconds: float) -> Check:
-    end = time.monotonic() + wait_seconds
-    while True:
-        state = ask(["systemctl", "is-active", "nvidia-fabricmanager.service"], _SECONDS)
-        said = state.text.strip()
-        if said != "activating" or time.monotonic() >= end:
-            break
-        time.sleep(1)
+def _manager_state() -> tuple[str, str]:
+    """Return the state of the fabric manager, and why it is not known."""
+    answer = ask(["systemctl", "is-active", "nvidia-fabricmanager.service"], _SECONDS)
+    return answer.text.strip(), answer.trouble
+
+
+def _fabric_manager() -> Check:
+    said, trouble = _manager_state()
     if not said:
-        return not_checked("fabric_manager", state.trouble or "systemd does not say")
+        return not_checked("fabric_manager", trouble or "systemd does not say")
     troubles = [] if said == "active" else [f"nvidia-fabricmanager.service is {said}"]
     return verdict("fabric_manager", troubles, "active")
 

@@ -12,6 +12,8 @@ from .programs import ask
 _SECONDS = 60
 _ASK_LIBRARY = "import importlib, sys; sys.path[:] = sys.argv[2:]; importlib.import_module(sys.argv[1]).main()"
 
+NOT_STARTED, IN_PROGRESS = "not started", "in progress"
+
 
 class Gpu(NamedTuple):
     """One GPU; what its driver does not say is None.
@@ -29,6 +31,7 @@ class Gpu(NamedTuple):
         slow: Codes of the fault table for why its clock is lowered now.
         sram_over: Whether its SRAM has had more uncorrectable errors than NVIDIA's threshold.
         link_errors: Errors that its NVLinks have counted, by their kind; empty where it counts none.
+        fabric: Why it is not registered with the fabric of NVSwitch; empty where it is, None also where it has none.
     """
 
     number: int
@@ -43,6 +46,7 @@ class Gpu(NamedTuple):
     slow: list[str] | None = None
     sram_over: bool | None = None
     link_errors: dict[str, int] = {}  # noqa: RUF012 - read only
+    fabric: str | None = None
 
 
 class Reading(NamedTuple):

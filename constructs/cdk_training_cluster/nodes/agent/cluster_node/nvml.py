@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .gpus import Gpu, Reading, sysfs_address
+from .gpus import IN_PROGRESS, NOT_STARTED, Gpu, Reading, sysfs_address
 
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
 _REASONS = {
@@ -76,6 +76,7 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
         slow=_why_slow(nvml, handle),
         sram_over=_sram_over(nvml, handle),
         link_errors=_link_errors(nvml, handle),
+        fabric=_fabric(nvml, handle),
     )
 
 
@@ -130,6 +131,21 @@ def _sram_over(nvml: ModuleType, handle: object) -> bool | None:
         _raise_if_lost(nvml, error)
         return None
     return bool(status.bThresholdExceeded)
+
+
+def _fabric(nvml: ModuleType, handle: object) -> str | None:
+    try:
+        info = nvml.c_nvmlGpuFabricInfo_v2_t()
+        nvml.nvmlDeviceGetGpuFabricInfoV(handle, nvml.byref(info))
+    except nvml.NVMLError as error:
+        # Drivers before version 535 have none.
+        _raise_if_lost(nvml, error)
+        return None
+    # The status says something once the registration has ended.
+    if info.state == nvml.NVML_GPU_FABRIC_STATE_COMPLETED:
+        return "" if info.status == nvml.NVML_SUCCESS else f"error {info.status}"
+    waits = {nvml.NVML_GPU_FABRIC_STATE_NOT_STARTED: NOT_STARTED, nvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS: IN_PROGRESS}
+    return waits.get(info.state)
 
 
 def _link_errors(nvml: ModuleType, handle: object) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cluster_contract.faults import FAULTS, FaultKind
 
 from .accelerators import check_gpus, check_neuron_devices
+from .checking import Check
 from .gpus import Gpu, read_gpus
 from .kernel_log import device_address
 from .machine import check_efa_devices
@@ -47,13 +48,14 @@ class Readings:
         """
         self.facts: Facts = facts
         self._clock, self._rates = clock, Rates()
+        self._fabric_manager_ran = False
 
     def read(self) -> Found:
         """Read every device once."""
         facts, now = self.facts, self._clock()
         reading = read_gpus() if facts.gpus else None
         gpus = reading.gpus if reading else []
-        of_gpus = [*check_gpus(facts, reading)] if reading else []
+        of_gpus = [*map(self._since_it_ran, check_gpus(facts, reading))] if reading else []
         others = [*check_neuron_devices(facts), *check_efa_devices(facts)]
         wrong = [
             (check.name, _device(check.device), check.found)
@@ -80,6 +82,13 @@ class Readings:
             {device_address(gpu.pci): gpu.serial for gpu in gpus if gpu.serial},
             "; ".join(reading.troubles) if reading else "",
         )
+
+    def _since_it_ran(self, check: Check) -> Check:
+        """Return what the check of the fabric manager says of a node whose image has one that fits; others unchanged."""
+        if check.name != "fabric_manager" or check.found.startswith("not checked"):
+            return check
+        self._fabric_manager_ran |= check.passed
+        return check._replace(name="fabric_manager_stopped") if self._fabric_manager_ran else check
 
 
 def _device(name: str) -> str:

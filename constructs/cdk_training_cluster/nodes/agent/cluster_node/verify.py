@@ -96,7 +96,7 @@ def _quick_checks_of_node(facts: Facts, moment: str) -> Iterator[Check]:
 
 def _verify(facts: Facts, *, record: bool) -> list[Check]:
     start, instance = time.monotonic(), instance_id() or _metadata("instance-id")
-    reading = read_gpus() if facts.gpus else Reading("", [], [])
+    reading = accelerators.read_gpus_when_ready(facts, _BOOT_SECONDS)
     own = versions(reading.driver)
     affinity = read_affinity(reading.gpus)
     checks = list(_all_checks(facts, reading, own, instance))
@@ -129,7 +129,7 @@ def _say(troubles: Iterable[str]) -> None:
 
 def _all_checks(facts: Facts, reading: Reading, own: dict[str, str], instance: str) -> Iterator[Check]:
     yield from machine.check_set_up()
-    yield from accelerators.check_gpus(facts, reading, _BOOT_SECONDS)
+    yield from accelerators.check_gpus(facts, reading)
     yield from accelerators.check_partitions(facts)
     yield from accelerators.check_neuron_devices(facts)
     yield from machine.check_efa_devices(facts)
