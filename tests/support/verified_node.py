@@ -110,7 +110,7 @@ class VerifiedNode:
 
         Args:
             *arguments: Its arguments.
-            **environment: The state of the GPUs, as `fake_nvml.c` has it, and BOOT_SECONDS, for which services are waited for.
+            **environment: The state of the GPUs, as `fake_nvml.c` has it; BOOT_SECONDS that services may take.
         """
         return subprocess.run(
             [sys.executable, "-I", "-c", START, MODULES, "verify", *arguments],

@@ -71,7 +71,7 @@ def test_a_sound_node_passes_and_is_watched(node: VerifiedNode, tmp_path: Path) 
     assert "ok neuron_model: Trainium" in done.stdout
     assert "ok neuron_hardware: no uncorrected errors of memory" in done.stdout
     readable, wrong = _reading(node, tmp_path / "scripts")
-    assert {"neuron_count", "neuron_hardware", "efa_count", "efa_errors"} <= set(readable)
+    assert {"neuron_count", "neuron_hardware", "neuron_repairable", "efa_count", "efa_errors"} <= set(readable)
     assert wrong == []
 
 
@@ -105,8 +105,12 @@ def _tell(path: str, text: str) -> Callable[[VerifiedNode], None]:
             "neuron_hardware: sram_ecc_uncorrected of neuron3 is 2",
         ),
         (_move_counters, OTHER_HOST, "neuron_hardware: mem_ecc_uncorrected of neuron3 is 1"),
-        # The driver has mended these.
-        (_tell("stats/hardware/mem_ecc_repairable_uncorrected", "1"), 0, "ok neuron_hardware: no uncorrected errors"),
+        # Results were wrong, and the memory is repaired when the driver is loaded again.
+        (
+            _tell("stats/hardware/mem_ecc_repairable_uncorrected", "1"),
+            OTHER_HOST,
+            "neuron_repairable: mem_ecc_repairable_uncorrected of neuron3 is 1",
+        ),
         (_lose_counters, 0, "ok neuron_hardware: not checked: the driver shows no counters of uncorrected"),
         (_tell("info/architecture/device_name", "Inferentia2"), 1, "neuron_model: neuron3 is Inferentia2, and trn"),
     ],

@@ -17,7 +17,9 @@ from .programs import ROOT, ask
 
 _SECONDS = 30
 _NEURON_DEVICES = "/sys/devices/virtual/neuron_device"
-_COUNTERS = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
+_UNCORRECTED = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
+# The driver shows these while the repair waits for it to be loaded again; of Trainium1 it shows none.
+_REPAIRABLE = "mem_ecc_repairable_uncorrected"
 # EC2's names of devices, and the driver's: https://github.com/aws-neuron/aws-neuron-driver
 _NEURON_MODELS = {"Trainium": "Trainium1", "Trainium2": "Trainium2"}
 
@@ -197,12 +199,16 @@ def check_neuron_devices(facts: Facts) -> Iterator[Check]:
     yield Check("neuron_count", found >= facts.neuron_devices, said, str(facts.neuron_devices))
     devices = {PurePath(path).name: _neuron_files(path) for path in paths(f"{_NEURON_DEVICES}/neuron[0-9]*")}
     yield _neuron_model(facts, {name: said["device_name"] for name, said in devices.items() if "device_name" in said})
-    counters = {(name, each): said[each] for name, said in devices.items() for each in _COUNTERS if each in said}
-    if counters:
-        troubles = [f"{each} of {name} is {value}" for (name, each), value in counters.items() if int(value)]
-        yield verdict("neuron_hardware", troubles, "no uncorrected errors of memory")
-    else:
-        yield not_checked("neuron_hardware", "the driver shows no counters of uncorrected errors")
+    yield _neuron_counters("neuron_hardware", devices, _UNCORRECTED, "uncorrected errors")
+    yield _neuron_counters("neuron_repairable", devices, (_REPAIRABLE,), "repairable errors")
+
+
+def _neuron_counters(check: str, devices: dict[str, dict[str, str]], names: tuple[str, ...], what: str) -> Check:
+    counters = {(device, name): said[name] for device, said in devices.items() for name in names if name in said}
+    if not counters:
+        return not_checked(check, f"the driver shows no counters of {what}")
+    troubles = [f"{name} of {device} is {value}" for (device, name), value in counters.items() if int(value)]
+    return verdict(check, troubles, f"no {what} of memory")
 
 
 def _neuron_model(facts: Facts, models: dict[str, str]) -> Check:
@@ -223,7 +229,7 @@ def _neuron_files(device: str) -> dict[str, str]:
     for folder, folders, names in os.walk(ROOT + device):
         # Each core has hundreds, and none of these.
         folders[:] = [name for name in folders if not name.startswith("neuron_core")]
-        for name in {"device_name", *_COUNTERS}.intersection(names):
+        for name in {"device_name", *_UNCORRECTED, _REPAIRABLE}.intersection(names):
             text = (read_text(f"{folder[len(ROOT) :]}/{name}") or "").strip()
             if text.isdigit() or (text and name == "device_name"):
                 found[name] = text

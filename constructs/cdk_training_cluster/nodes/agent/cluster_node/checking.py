@@ -11,6 +11,12 @@ from cluster_contract.faults import FAULTS, FaultAction, FaultKind
 FLOORS: dict[str, Any] = json.loads(Path(__file__).with_name("floors.json").read_text(encoding="utf-8"))
 """What nodes of each type must reach, and where each figure comes from."""
 
+WAITS_FOR_THE_JOB = "remap_pending"
+"""Jobs go on with it and new ones may start, and the reboot that ends it waits until none runs.
+
+https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
+"""
+
 
 class Check(NamedTuple):
     """What one check found.
@@ -34,7 +40,8 @@ class Check(NamedTuple):
     @property
     def fails(self) -> bool:
         """Whether the node fails by it."""
-        return not self.passed and not self.provisional and self.action is not FaultAction.OBSERVE
+        fit = self.passed or self.provisional or self.name == WAITS_FOR_THE_JOB
+        return not fit and self.action is not FaultAction.OBSERVE
 
     @property
     def action(self) -> FaultAction | None:

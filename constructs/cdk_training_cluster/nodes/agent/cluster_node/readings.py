@@ -84,7 +84,7 @@ class Readings:
         )
 
     def _since_it_ran(self, check: Check) -> Check:
-        """Return what the check of the fabric manager says of a node whose image has one that fits; others unchanged."""
+        """Return a check, that of the fabric manager as one that it has stopped where the image has one that fits."""
         if check.name != "fabric_manager" or check.found.startswith("not checked"):
             return check
         self._fabric_manager_ran |= check.passed

@@ -11,6 +11,7 @@ from cluster_contract.health import NodeReport, ReportedFault, ReportKind
 from cluster_contract.times import parse_time, time_text
 
 from . import drain_files
+from .checking import WAITS_FOR_THE_JOB
 from .kernel_log import Sighting
 from .notices import TERMINATING, Notice
 
@@ -21,9 +22,6 @@ REPEATS_WITHIN = timedelta(hours=24)
 _READINGS_TO_BE_A_FAULT = 2
 _READINGS_TO_BE_OVER = 5
 _READINGS_TO_BE_UNUSED = 2
-# A job goes on with it, and the reboot that ends it waits for the job.
-# https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
-_WAITS_FOR_THE_JOB = "remap_pending"
 _WEIGHT = {action: weight for weight, action in enumerate(("application", "observe", "reboot", "replace"))}
 _NAMES = {FaultKind.XID: "Xid", FaultKind.SXID: "SXid", FaultKind.NEURON: "Neuron's", FaultKind.CHECK: "Check"}
 
@@ -236,7 +234,7 @@ class Watched:
         return self._unused >= _READINGS_TO_BE_UNUSED
 
     def _waits(self, key: Key) -> bool:
-        return key[1] == _WAITS_FOR_THE_JOB and not self._is_unused and key not in self.faults
+        return key[1] == WAITS_FOR_THE_JOB and not self._is_unused and key not in self.faults
 
     def _add(self, key: Key, text: str) -> None:
         kind, code, device = key
