@@ -67,6 +67,15 @@ class CheckpointFolder:
         """Return a name for this start of the job: one rank makes it, all use it."""
         return token_hex(4)
 
+    @staticmethod
+    def next_attempt(attempt: str) -> str:
+        """Return the name under which this start writes a step another time: the same on all ranks.
+
+        Args:
+            attempt: The name under which it has written before.
+        """
+        return f"{(int(attempt, 16) + 1) % 16**8:08x}"
+
     def path(self, step: int, attempt: str) -> Path:
         """Return the directory of a checkpoint.
 

@@ -252,8 +252,10 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
 
 def _nodes(given: argparse.Namespace, variables: Mapping[str, str]) -> str | None:
     """Return how many nodes train: torchrun's own option, else `cluster-run`'s, else what the launcher says."""
+    own = _torchrun_options(given.command[1:])
     said = next((variables[name] for name in _COUNTS if variables.get(name)), None)
-    return _torchrun_options(given.command[1:]).get("--nnodes") or given.nnodes or said
+    # Each node of the job is one by itself, and would wait for the others for ever.
+    return own.get("--nnodes") or given.nnodes or ("1" if said and "--standalone" in own else said)
 
 
 def _torchrun_options(words: Sequence[str]) -> dict[str, str]:

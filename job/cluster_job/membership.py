@@ -9,10 +9,12 @@ from datetime import datetime, timezone
 from cluster_job.drain import DrainRequest, drain_request
 from cluster_job.exits import Exit
 from cluster_job.failures import Decision, Membership, RestartPolicy, decide
+from cluster_job.records import decoded, encoded
 from cluster_job.table import RunTable
 from cluster_job.world_watch import over_key
 
 _ATTEMPT = "attempt"
+_CLOSED = "closed"
 _HISTORY = "history/"
 _CLOSED_SECONDS = 60
 _DRAIN_POLL_SECONDS = 1
@@ -115,9 +117,9 @@ class Members:
         if not attempt:
             found = self._table.read(_ATTEMPT)
             number = 0 if found is None else int(found.value)
-            closed = self._table.read(f"{number}/closed")
+            closed = self._table.read(f"{number}/{_CLOSED}")
             if closed is not None:
-                seconds = self._now() - float(closed.value)
+                seconds = self._now() - decoded(closed.value)["at"]
                 if seconds < _CLOSED_SECONDS:
                     wait = f"start it again in {_CLOSED_SECONDS - seconds:.0f} s"
                     raise Left(f"the run ended {seconds:.0f} s ago: {wait}, or under another --run", Exit.AGAIN)
@@ -129,19 +131,22 @@ class Members:
         self._attempt = attempt
         return attempt
 
-    def close(self) -> None:
-        """Write that this attempt has ended."""
-        self._table.put(f"{self._attempt}/closed", str(self._now()).encode())
+    def close(self, why: Left | None = None) -> None:
+        """Write that this attempt has ended, unless another node has.
+
+        Args:
+            why: Why this node ends it. Default: - its job is over, or it does not know why.
+        """
+        if self._table.read(self._closed) is None:
+            reason = {} if why is None else {"exit_code": int(why.exit_code), "sentence": str(why)}
+            self._table.put(self._closed, encoded({"at": self._now(), **reason}))
 
     def closed(self) -> Left:
-        """Return why a run has ended whose rendezvous another node closed."""
-        history = self._recent()
-        if self._decide(history) is Decision.END:
-            return self._over_budget()
-        if self._fixed_size:
-            for node in sorted({one.node for one in history}):
-                if decide(history, node, self._now(), self._policy) is Decision.LEAVE:
-                    return self._left_out(node)
+        """Return why a run has ended whose rendezvous another node closed: as that node said, whose own end it is."""
+        found = self._table.read(self._closed)
+        said = {} if found is None else decoded(found.value)
+        if "sentence" in said:
+            return Left(said["sentence"], Exit(said["exit_code"]))
         return Left("the run has ended on its other nodes", Exit.AGAIN)
 
     def joined(self, world: str) -> None:
@@ -197,32 +202,23 @@ class Members:
             raise Left(
                 f"{self._node} is drained{until}: {drained.sentence}; {rest}", Exit.AGAIN, for_all=self._fixed_size
             )
-        decision = self._decide(self._recent())
+        decision = decide(self._recent(), self._node, self._now(), self._policy)
+        minutes = f"{self._policy.window_seconds / 60:.0f} minutes"
         if decision is Decision.END:
-            raise self._over_budget()
+            raise Left(
+                f"the run failed more than {self._policy.restarts} times within {minutes}: it ends; mend what "
+                "fails, or allow more with --restarts",
+                Exit.BUDGET,
+                for_all=True,
+            )
         if decision is Decision.LEAVE:
-            raise self._left_out(self._node)
-
-    def _over_budget(self) -> Left:
-        return Left(
-            f"the run failed more than {self._policy.restarts} times within {self._minutes}: it ends; mend what "
-            "fails, or allow more with --restarts",
-            Exit.BUDGET,
-            for_all=True,
-        )
-
-    def _left_out(self, node: str) -> Left:
-        rest = "; the run needs it, and ends on all nodes" if self._fixed_size else ""
-        return Left(
-            f"{node} is left out: its processes were the first to fail {self._policy.first_failures} times within "
-            f"{self._minutes}; look at it with `cluster-node verify`{rest}",
-            Exit.UNFIT,
-            for_all=self._fixed_size,
-        )
-
-    @property
-    def _minutes(self) -> str:
-        return f"{self._policy.window_seconds / 60:.0f} minutes"
+            rest = "; the run needs it, and ends on all nodes" if self._fixed_size else ""
+            raise Left(
+                f"{self._node} is left out: its processes were the first to fail {self._policy.first_failures} times "
+                f"within {minutes}; look at it with `cluster-node verify`{rest}",
+                Exit.UNFIT,
+                for_all=self._fixed_size,
+            )
 
     @property
     def start(self) -> str:
@@ -230,11 +226,12 @@ class Members:
         return self._attempt.rpartition("-")[0] or self._attempt
 
     @property
+    def _closed(self) -> str:
+        return f"{self._attempt}/{_CLOSED}"
+
+    @property
     def _history(self) -> str:
         return f"{_HISTORY}{self.start}/"
-
-    def _decide(self, history: Sequence[Membership]) -> Decision:
-        return decide(history, self._node, self._now(), self._policy)
 
     def _recent(self) -> Sequence[Membership]:
         now = self._now()

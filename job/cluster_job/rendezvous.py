@@ -46,7 +46,11 @@ _ROUNDS = 10
 _REPAIR_SECONDS = 3600
 """For how long nodes wait for enough of them: a lost one is drained, verified and launched again in that time."""
 
+_PRESENT_SECONDS = 45
+"""For how long the first node waits until each other one has read the name of the world: its lease lasts longer."""
+
 _WORLD = "cluster/world"
+_PRESENT = "cluster/present"
 _Answer = TypeVar("_Answer")
 
 
@@ -125,6 +129,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         self._watch: WorldWatch | None = None
         self._round: Round | None = None
         self._is_first = self._left = False
+        self._why: Left | None = None
 
     def get_backend(self) -> str:
         """See base class."""
@@ -151,7 +156,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         try:
             ask(lambda: self._members.joined(world))
         except RendezvousConnectionError as error:
-            # The others wait for this node, which writes it again while its processes run.
+            # `healthy` writes the membership again within the hour, and the others must not wait for it.
             _log.warning("%s", error)
         self._look_at(world, info)
         self._handover.start()
@@ -165,7 +170,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
                 info = keep_asking_table(self._inner.next_rendezvous)
                 self._round = Round(self._inner, info.rank)
                 self._is_first = info.rank == 0
-                return self._world_of(info.store), info
+                return self._world_of(info), info
             except _OtherRound:
                 say("other nodes have met without this one, which joins them")
             except DistStoreError as error:
@@ -173,6 +178,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
                 if not left:
                     raise
                 say(f"a node of this round is lost: {error}; the others meet again")
+            keep_asking_table(self._lease.leave)
 
     def _look_at(self, world: str, info: RendezvousInfo) -> None:
         if self._watch is not None:
@@ -222,34 +228,60 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
         try:
             if self._watch is not None:
                 ask(self._watch.leave)
-            ask(self._members.close)
+            ask(lambda: self._members.close(self._why))
             ask(self._lease.release)
         except RendezvousConnectionError as error:
             _log.warning("%s", error)
         return bool(self._inner.shutdown())
 
-    def _world_of(self, store: Store) -> str:
+    def _world_of(self, info: RendezvousInfo) -> str:
         """Return the name that the first node gives to the nodes that have met, once no others train the run.
 
+        It has waited for those until then, and a node may be lost meanwhile: each says that it is there, since torch
+        ends all agents where one does not take its ranks.
+
         Raises:
-            DistStoreError: The first node gave none, though it has none to wait for.
+            DistStoreError: A node is lost.
         """
+        store, others = info.store, [f"{_PRESENT}/{rank}" for rank in range(1, info.world_size)]
         if self._is_first:
             self._lease.world = new_world()
             keep_asking_table(lambda: self._hold(lambda: self._lease.take(self._stay)))
-            store.set(_WORLD, self._lease.world)
-            return self._lease.world
-        end = self._clock() + STORE_SECONDS
+            keep_asking_table(lambda: store.set(_WORLD, self._lease.world))
+            self._wait(store, others, _PRESENT_SECONDS)
+            keep_asking_table(lambda: store.set(_PRESENT, "all"))
+        else:
+            # The first node may wait for others that train the run.
+            self._wait(store, [_WORLD], STORE_SECONDS, unless=self._lease.is_fresh)
+            self._lease.world = keep_asking_table(lambda: store.get(_WORLD)).decode()
+            keep_asking_table(lambda: store.set(others[info.rank - 1], "here"))
+            self._wait(store, [_PRESENT], STORE_SECONDS)
+        return self._lease.world
+
+    def _wait(
+        self, store: Store, keys: list[str], seconds: float, *, unless: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait for what other nodes of the round say, while it goes on.
+
+        Args:
+            store: What they say it in.
+            keys: What.
+            seconds: For how long.
+            unless: What lets this node wait longer.
+
+        Raises:
+            DistStoreError: They did not.
+        """
+        end = self._clock() + seconds
         while True:
             try:
-                store.wait([_WORLD], timedelta(seconds=_LOOK_SECONDS))
+                keep_asking_table(lambda: store.wait(keys, timedelta(seconds=_LOOK_SECONDS)))
             except DistStoreError:
                 keep_asking_table(self._stay)
-                if self._clock() > end and not keep_asking_table(self._lease.is_fresh):
+                if self._clock() > end and not keep_asking_table(unless):
                     raise
             else:
-                self._lease.world = store.get(_WORLD).decode()
-                return self._lease.world
+                return
 
     def _stay(self) -> None:
         """Stay in the round while its first node waits for others that train the run."""
@@ -265,6 +297,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             self._end(Left(str(error), error.exit_code, for_all=True))
 
     def _end(self, left: Left) -> NoReturn:
+        self._why = left if left.for_all else None
         print(f"cluster-run: {left}", file=sys.stderr, flush=True)  # noqa: T201 - what a user reads in the job's output
         raise SystemExit(left.exit_code)
 

@@ -96,6 +96,7 @@ class Saver:
         self._cadence = Cadence(self._history(), ranks.world_size, clock)
         self._wish = self._agreed = Wish.NONE
         self._restored = self.draining = False
+        self._written: int | None = None
 
     @property
     def next_step(self) -> int:
@@ -170,6 +171,10 @@ class Saver:
 
     def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool, wait: bool) -> None:
         started = self._clock()
+        if step == self._written:
+            # What was written before is perhaps the only whole checkpoint, and stays until this one is whole.
+            self._attempt = self._folder.next_attempt(self._attempt)
+        self._written = step
         checkpoint = Checkpoint(
             path=self._folder.path(step, self._attempt), step=step, ended=ended, history=self._cadence.history()
         )

@@ -57,6 +57,7 @@ class _Supervisor:
     _drained: DrainRequest | None = None
     _drained_workers: Collection[int] = ()
     _end: float | None = None
+    _terminated: bool = False
 
     def run(self) -> int:
         watched = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
@@ -80,6 +81,7 @@ class _Supervisor:
             self._take(self._signals.pop(0), process)
         found = drain_request(DRAIN_FOLDER, self.folder)
         if found is None:
+            self._forget_drain()
             return
         if self._drained is None:
             _say(f"{found.sentence}: the job saves and ends")
@@ -92,14 +94,25 @@ class _Supervisor:
             # For torchrun they have failed, and within its own budget of restarts it starts them again.
             self._drained_workers = workers
             _say("the processes have ended, and torchrun ends too")
-            process.terminate()
+            self._terminate(process)
         if self._drained != found:
             self._drained = found
             self._end = time.monotonic() + self._seconds_left(found)
         if self._end is not None and time.monotonic() >= self._end:
             self._end = None
             _say(f"the time to save is over: the processes get SIGTERM, and {self.limits.shutdown_seconds:.0f} s")
-            process.terminate()
+            self._terminate(process)
+
+    def _terminate(self, process: "subprocess.Popen[bytes]") -> None:
+        self._terminated = True
+        process.terminate()
+
+    def _forget_drain(self) -> None:
+        """Forget a drain that was taken back: the next one gives the job its time anew, and a failure is its own."""
+        if self._drained is not None and not self._terminated:
+            _say("the node is no longer drained, and the job goes on")
+            self._drained = self._end = None
+            self._drained_workers = ()
 
     def _seconds_left(self, request: DrainRequest) -> float:
         if request.deadline is None:

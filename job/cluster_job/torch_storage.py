@@ -165,8 +165,8 @@ class TorchStorage:
         """Write a checkpoint in the background, or before returning.
 
         A checkpoint that could not be written is said on standard error, and the job goes on: the next one is due
-        soon, and other processes write it on all ranks, since these no longer reach one another when one is killed.
-        One to wait for raises.
+        soon, and all ranks start new processes for it: the old ones cannot reach one that was killed. One to wait for
+        raises.
 
         Args:
             state: What to save, by name.

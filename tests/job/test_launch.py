@@ -80,6 +80,7 @@ def command(line: str, variables: dict[str, str], machine: launch.Machine = GPU_
         ),
         # What the user gives torchrun stays as it is.
         ("torchrun --standalone train.py", CLUSTER, f"{NEW} --max-restarts=5 --standalone train.py"),
+        ("torchrun --standalone train.py", SLURM, f"--nnodes=1 {NEW} --max-restarts=5 --standalone train.py"),
         ("torchrun --standalone --max-restarts 0 a", {}, f"{NEW} --max-restarts=5 --standalone --max-restarts 0 a"),
         (
             "--nnodes 2 torchrun --rdzv-backend=c10d --rdzv-endpoint h:1 train.py",

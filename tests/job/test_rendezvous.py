@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 from torch.distributed import DistStoreError, PrefixStore
-from torch.distributed.elastic.rendezvous import RendezvousClosedError, RendezvousInfo
+from torch.distributed.elastic.rendezvous import RendezvousClosedError, RendezvousConnectionError, RendezvousInfo
 
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
@@ -20,7 +20,7 @@ from cluster_job.handover import Handover
 from cluster_job.lease import Lease
 from cluster_job.membership import Members
 from cluster_job.rendezvous import TableRendezvous
-from cluster_job.table import RunTable
+from cluster_job.table import RunTable, keep_asking
 from cluster_job.torch_table import TableStore
 from cluster_job.world_watch import WorldWatch
 from fake_runs_table import TABLE, FakeRunsTable
@@ -41,10 +41,10 @@ class _Store:
         return self.values[key].encode()
 
     def wait(self, keys: list[str], timeout: timedelta) -> None:
-        self._scene.now += timeout.total_seconds()
         self._scene.act()
-        if keys[0] not in self.values:
-            raise DistStoreError(f"{keys[0]} did not come")
+        if missing := [key for key in keys if key not in self.values]:
+            self._scene.now += timeout.total_seconds()
+            raise DistStoreError(f"{missing[0]} did not come")
 
 
 class _Scene:
@@ -94,13 +94,15 @@ class _Scene:
         return end.value.code, capsys.readouterr().err
 
 
-_NAMED = {"cluster/world": "w"}
+_NAMED = {"cluster/world": "w", "cluster/present": "all"}
 
 
 @pytest.mark.parametrize(
     "lost",
     [
         (1, {}),  # rank 0 went before it named the world
+        (1, {"cluster/world": "lost"}),  # or another one after it
+        (0, {}),  # rank 0 learns of that itself
         DistStoreError("MASTER_ADDR did not come"),  # or before it said where it listens
     ],
 )
@@ -111,6 +113,8 @@ def test_a_node_lost_between_meeting_and_start_lets_the_others_meet_again(
     assert scene.rendezvous.next_rendezvous().rank == 1
     assert scene.lease.world == "w"
     assert scene.now - 1e9 <= 130
+    scene.lease_of("start 0").check()
+    assert scene.now - 1e9 <= 130, "no lease of the lost world is in the way"
 
 
 def test_rounds_that_lose_a_node_each_time_end_the_agent(tmp_path: Path) -> None:
@@ -157,6 +161,28 @@ def test_the_others_do_not_wait_for_what_a_node_writes_of_itself(tmp_path: Path)
     scene = _Scene(tmp_path, [(1, _NAMED)])
     scene.act = lambda: setattr(scene.client, "down", True)
     assert scene.rendezvous.next_rendezvous().rank == 1
+
+
+@pytest.mark.parametrize(("rank", "values"), [(0, {"cluster/present/1": "here"}), (1, _NAMED)])
+def test_a_table_that_does_not_answer_for_minutes_ends_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int, values: dict[str, str]
+) -> None:
+    scene, slept = _Scene(tmp_path, [(rank, dict(values))]), list[float]()
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            if len(slept) < 5:
+                raise RendezvousConnectionError("DynamoDB does not answer")
+            return real(*given)
+
+        return call
+
+    for name in ("set", "get", "wait"):
+        monkeypatch.setattr(_Store, name, refusing(getattr(_Store, name)))
+    defaults: Any = keep_asking.__kwdefaults__
+    monkeypatch.setitem(defaults, "sleep", slept.append)
+    assert scene.rendezvous.next_rendezvous().rank == rank
+    assert len(slept) == 5
 
 
 def test_what_agents_say_in_a_round_is_asked_again_while_the_table_does_not_answer() -> None:

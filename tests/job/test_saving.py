@@ -134,6 +134,15 @@ def test_a_drained_node_saves_at_once_waits_until_it_is_durable_and_ends(tmp_pat
     assert all(saver.draining for saver in job.savers)
 
 
+def test_a_step_that_is_saved_twice_is_not_written_over(tmp_path: Path) -> None:
+    job = Job(tmp_path, 2)
+    for _ in range(2):
+        for saver in job.savers:
+            saver.checkpoint({}, 7, last=False)
+    assert [one.step for one in job.folder.all()] == [7, 7]
+    assert {step for _, step, _ in job.saved} == {7}
+
+
 def test_the_ranks_save_once_before_their_processes_end_for_a_node_that_joins(tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / f"node-{rank}").mkdir()

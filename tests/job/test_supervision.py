@@ -68,6 +68,42 @@ def test_processes_that_ended_for_a_drain_are_not_started_again(
     assert "the processes have ended, and torchrun ends too" in capfd.readouterr().err
 
 
+_UNDRAINED = """
+import os, signal, time
+signal.alarm(60)
+folder = os.environ['TRAINING_CLUSTER_DRAIN']
+def drained(*_):
+    drains.append(1)
+    if len(drains) == 1:
+        os.remove(folder + '/spot')
+        time.sleep(2)
+        open(folder + '/spot', 'w').write('EC2 takes it back')
+    else:
+        os._exit(3)
+drains = []
+signal.signal(signal.SIGUSR1, drained)
+open(folder + '/spot', 'w').write('EC2 takes it back')
+while True:
+    signal.pause()
+"""
+
+
+def test_a_drain_that_was_taken_back_leaves_the_next_one_its_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, _UNDRAINED, seconds=600) == Exit.AGAIN
+    said = capfd.readouterr().err
+    assert said.count("EC2 takes it back: the job saves and ends") == 2
+    assert "the node is no longer drained, and the job goes on" in said
+
+
+def test_a_failure_after_a_drain_that_was_taken_back_is_its_own(tmp_path: Path) -> None:
+    undrain = "os.remove(os.environ['TRAINING_CLUSTER_DRAIN'] + '/spot')"
+    deaf = "import os, signal, sys, time; signal.signal(signal.SIGUSR1, signal.SIG_IGN)"
+    worker = f"{deaf}; {DRAIN}; time.sleep(1.5); {undrain}; time.sleep(1.5); sys.exit(9)"
+    assert run(tmp_path, worker, seconds=600) == 9
+
+
 def test_a_request_is_read_as_it_was_written(tmp_path: Path) -> None:
     request = DrainRequest(code="a", sentence="b", deadline=datetime.now(UTC) + timedelta(seconds=9))
     write_drain_request(tmp_path, request)

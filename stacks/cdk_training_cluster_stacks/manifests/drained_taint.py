@@ -29,15 +29,12 @@ def read_drain(folder: Path) -> Drain:
     """Return what drains the node.
 
     Args:
-        folder: Each file in it is a reason, with a sentence in its first line. No folder: the node has just booted.
+        folder: Each file in it is a reason, with a sentence in its first line.
 
     Raises:
         OSError: The folder cannot be read.
     """
-    try:
-        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    except FileNotFoundError:
-        return None
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if not names:
         return None
     # What may be the value of a taint is what may be that of a label.
@@ -144,6 +141,9 @@ class Watch:
         Args:
             now: The seconds of a clock that is never set back.
         """
+        if not self._folder.exists():
+            # The node has just booted. Its verification makes the folder; until then it may be as broken as before.
+            return _LOOK_SECONDS
         try:
             drain = read_drain(self._folder)
             if drain != self._known or now - self._asked >= _ASK_SECONDS:

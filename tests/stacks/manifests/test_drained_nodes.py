@@ -84,12 +84,16 @@ def test_every_reason_is_named_and_the_node_is_drained_until_the_last_has_gone(m
     assert machine.api.taints[-1] == _OWN
 
 
-def test_a_node_that_has_rebooted_loses_the_taint(machine: _Machine) -> None:
+def test_a_node_that_has_rebooted_loses_the_taint_once_it_is_verified(machine: _Machine) -> None:
     machine.drain()
     machine.look()
+    tainted = machine.api.node
     (machine.folder / "xid-79").unlink()
     machine.folder.rmdir()
     machine.restart()
+    machine.look()
+    assert machine.api.node == tainted
+    machine.folder.mkdir()
     machine.look()
     assert machine.api.taints == [_SPOT, _OPERATORS]
 

@@ -1,6 +1,7 @@
 """How an operator drains a node and takes it back, and what the files say to Slurm and to jobs."""
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +24,17 @@ def test_an_operator_drains_a_node_and_takes_it_back(root: Path, capsys: pytest.
     assert json.loads(lines[1]).keys() == {"code", "action", "deadline", "at"}
     assert drain_files.undrain([]) == 0
     assert (drain_files.names(), capsys.readouterr().out.splitlines()[-1]) == ([], "Removed: operator.")
+
+
+def test_jobs_of_other_users_read_the_files_whatever_roots_umask_is(root: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        drain_files.add("operator", "ada drained the node", code="operator", action="observe")
+    finally:
+        os.umask(before)
+    run = root / "run/cdk-training-cluster"
+    modes = [path.stat().st_mode & 0o777 for path in (run, run / "drain", run / "drain/operator")]
+    assert modes == [0o755, 0o755, 0o644]
 
 
 def test_other_users_are_told_to_use_sudo(

@@ -45,6 +45,13 @@ def sentence_of(name: str) -> str:
     return lines[0] if lines and lines[0] else name
 
 
+def make_folder() -> None:
+    """Make the folder, which jobs of all users read, whatever root's umask is."""
+    folder().mkdir(parents=True, exist_ok=True)
+    for each in (folder().parent, folder()):
+        each.chmod(0o755)
+
+
 def add(name: str, sentence: str, *, code: str, action: str, deadline: datetime | None = None) -> None:
     """Drain the node, or change what is said of it; readers see a file whole or not at all.
 
@@ -61,11 +68,12 @@ def add(name: str, sentence: str, *, code: str, action: str, deadline: datetime 
         "deadline": deadline and time_text(deadline),
         "at": time_text(datetime.now(timezone.utc)),
     }
-    folder().mkdir(parents=True, exist_ok=True)
+    make_folder()
     # Slurm shows the first line, which must be one.
     line = re.sub(r"\s+", " ", sentence).strip()[:_MAX_SENTENCE]
     new = folder() / f".{name}"
     new.write_text(f"{line}\n{json.dumps(facts)}\n", encoding="utf-8")
+    new.chmod(0o644)
     new.replace(folder() / name)
 
 

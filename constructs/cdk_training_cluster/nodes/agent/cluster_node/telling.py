@@ -58,6 +58,8 @@ def drain(checks: Sequence[Check]) -> None:
         drain_files.add(_DRAIN, summary(checks), code="verify", action=action.value)
     else:
         drain_files.remove(_DRAIN)
+        # After a reboot Kubernetes keeps the taint of a drained node until there is a folder, and nothing in it.
+        drain_files.make_folder()
 
 
 def record(facts: Facts, checks: Sequence[Check], instance_id: str, more: dict[str, object]) -> None:
