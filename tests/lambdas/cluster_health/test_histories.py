@@ -14,7 +14,7 @@ from cluster_health.outcomes import Outcome
 from health_histories import History
 
 _NUMBER = int(os.environ.get("HEALTH_HISTORIES", "240"))
-_CHUNK = 500
+_CHUNK = 1000
 
 _DECIDED = {f"decided: {one}" for one in set(Outcome) - {Outcome.OWNER, Outcome.REPORT, Outcome.BUSY}}
 _DONE = {f"done: {one}" for one in (Outcome.CORDON, Outcome.REBOOT, Outcome.REPLACE, Outcome.RETURN)}
