@@ -3,7 +3,8 @@
    and NVML_REMAP_FAILED (the number of a GPU each), NVML_LINKS (active links of GPU 0), NVML_LINKS_AFTER (a file without which no link is active), NVML_MIG, NVML_MIG_UNSAID (the error by which it answers whether it is divided),
    NVML_REASONS (the bits of why GPU 0 lowers its clock), NVML_SRAM (a GPU over the threshold), NVML_FIELD (a counter of GPU 0, which is the
    length of the file NVML_COUNTED and grows by NVML_GROWS with each reading), NVML_HANGS (the library never answers),
-   NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say), NVML_FABRIC and NVML_FABRIC_STATUS (how far GPU 0 is
+   NVML_UNSAID (the error by which GPU 0 answers what not every GPU can say), NVML_RECOVERY (the recovery action of GPU 0),
+   NVML_FABRIC and NVML_FABRIC_STATUS (how far GPU 0 is
    registered with the fabric, and by what error; NVML_FABRIC_READINGS: from that reading on it is, by the file NVML_COUNTED). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,8 @@ static unsigned long long counted(void) {
 typedef struct { unsigned field, scope; long long time, latency; unsigned kind; int result; unsigned long long value; } Field;
 int nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
   for (int at = 0; at < count; at++) {
-    fields[at].result = OK;
-    fields[at].value = number(device) ? 0 : fields[at].field == setting("NVML_FIELD", 0) ? counted() : 0;
+    fields[at].result = fields[at].field == 230 && getenv("NVML_NO_RECOVERY") ? NOT_SUPPORTED : OK;
+    fields[at].value = number(device) ? 0 : fields[at].field == 230 ? setting("NVML_RECOVERY", 0) : fields[at].field == setting("NVML_FIELD", 0) ? counted() : 0;
   }
   return OK;
 }

@@ -23,8 +23,8 @@ _CHANGED = "GPU recovery action changed from 0x0 (None) to"
         ("149", "NETIR_LINK_EVT Non-Fatal XC0 i0 Link 00 (0x026001c6 0x00000000)", _O, _O),
         ("154", f"{_CHANGED} 0x2 (Node Reboot Required)", _B, _P),
         ("154", f"{_CHANGED} 0x1 (GPU Reset Required)", _B, _P),
-        # Jobs that use several GPUs have to end, and no GPU is reset.
-        ("154", f"{_CHANGED} 0x3 (Drain P2P)", _O, _O),
+        # Jobs that use several GPUs have to end; what the GPU needs then, the driver says after that.
+        ("154", f"{_CHANGED} 0x3 (Drain P2P)", _B, _P),
         ("154", f"{_CHANGED} 0x4 (Drain and Reset)", _B, _P),
         ("154", "GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)", _O, _O),
         ("9999", "", _O, _O),

@@ -89,6 +89,7 @@ def _second_reading(node: VerifiedNode, scripts: Path, **environment: str) -> li
             {(code, _GPU_0) for code in ("remap_pending", "nvlink_down", "power_brake", "nvlink_errors")},
         ),
         ({"NVML_FIELD": "59"}, {("nvlink_errors", _GPU_0)}),
+        ({"NVML_RECOVERY": "1"}, {("recovery_action", _GPU_0)}),
         ({"NVML_FABRIC": "2"}, {("fabric_state", _GPU_0)}),
         ({"NVML_REASONS": str(0x20), "NVML_FIELD": "38", "NVML_GROWS": "5999"}, {("thermal", _GPU_0)}),
         ({"NVML_FIELD": "38", "NVML_GROWS": "6000"}, {("nvlink_errors", _GPU_0)}),
@@ -159,6 +160,31 @@ def test_a_fabric_manager_counts_as_stopped_where_it_has_run(
     monkeypatch.setattr(accelerators, "ask", lambda *_: programs.Answer(0, f"{next(answers)}\n", ""))
     sources = readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100"))
     assert [[code for code, _, _ in sources.read().wrong] for _ in states] == wrong
+
+
+def test_an_operator_hears_of_a_driver_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
+    told: list[tuple[str, list[tuple[str, str]]]] = []
+    watched = Watched(
+        Node("llama", "workers", "i-1", "boot-1"),
+        report=lambda report: told.append(
+            (report.kind.value, [(fault.code, fault.action.value) for fault in report.faults])
+        ),
+    )
+    devices = DeviceReader(readings.Readings(Facts(instance_type="g6.48xlarge", gpus=8, gpu="L4")))
+    answers = gpus.Reading("580.95.05", [gpus.Gpu(number, "NVIDIA L4") for number in range(8)], [])
+    dead = gpus.Reading("", [], ["NVIDIA's driver does not answer: it did not in 60 seconds"])
+    for reading, times in ((dead, 9), (answers, 1), (dead, 30), (answers, 5)):
+        monkeypatch.setattr(readings, "read_gpus", lambda reading=reading: reading)
+        for _ in range(times):
+            devices.read()
+            with contextlib.suppress(OSError):
+                devices.take(watched)
+            assert drain_files.names() == []
+        if times == 9:
+            assert told == []
+    assert told == [("fault", [("gpu_silent", "observe")])]
+    assert watched.faults == {}
 
 
 def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,25 @@ def node(tmp_path: Path) -> VerifiedNode:
         ),
         ({"NVML_MIG": "1"}, 0, "ok gpu_test: not checked: the GPUs are in MIG mode"),
         ({"NVML_MIG": "1", "NVML_LINKS": "0"}, 0, "ok nvlink_down: not checked: the GPUs are in MIG mode"),
+        ({"NVML_SRAM": "4"}, OTHER_HOST, "sram_threshold: GPU 4 has had more uncorrectable errors of its SRAM than"),
+        *(
+            ({"NVML_RECOVERY": str(code)}, OTHER_HOST, f"recovery_action: GPU 0 asks for {action}")
+            for code, action in (
+                (1, "a reset"),
+                (2, "a reboot"),
+                (3, "the end of traffic between GPUs"),
+                (6, "a reset of its bus"),
+                (7, "a reboot"),
+            )
+        ),
+        # The fourth is asked for rows to remap alone, with which jobs may start.
+        *(({"NVML_RECOVERY": code}, 0, "ok recovery_action: none on 8 GPUs") for code in ("0", "4")),
+        # An IMEX domain spans nodes: that a reboot of one ends it, NVIDIA does not say. Later values are not known.
+        *(
+            (state, 0, "ok recovery_action: not checked: the driver does not say of GPU 0")
+            for state in ({"NVML_RECOVERY": "5"}, {"NVML_RECOVERY": "8"})
+        ),
+        ({"NVML_NO_RECOVERY": "1"}, 0, "ok recovery_action: not checked: the driver does not say"),
         ({"NVML_FABRIC": "3"}, 0, "ok fabric_state: none on 8 GPUs"),
         ({"NVML_FABRIC": "0"}, 0, "ok fabric_state: not checked: the driver does not say of GPU 0"),
         ({"NVML_FABRIC": "2", "NVML_MIG": "1"}, 0, "ok fabric_state: not checked: the GPUs are in MIG mode"),

@@ -142,6 +142,39 @@ def test_a_check_counts_when_it_fails_twice_and_ends_when_it_passes_five_times(s
     assert scene.kinds == ["fault", "recovered"]
 
 
+def test_a_check_that_returns_in_the_same_boot_waits_for_its_reboot(scene: Scene) -> None:
+    def cycle() -> list[str]:
+        for found in ([("nvlink_down", "0000:05:00", "17 of 18")], []):
+            for _ in range(6):
+                scene.watched.checked({"nvlink_down"}, found)
+        return scene.drained_by
+
+    assert cycle() == []
+    scene.now += timedelta(hours=25)
+    assert cycle() == []
+    scene.now += timedelta(hours=23)
+    scene.restart()
+    assert cycle() == cycle() == ["check-nvlink_down"]
+    assert scene.kinds == ["fault", "recovered", "fault", "recovered", "fault"]
+    # The reboot ends it, and the next time another node does.
+    scene.boot()
+    assert scene.drained_by == []
+    scene.watched.checked(set(), [("nvlink_down", "0000:05:00", "17 of 18")])
+    scene.watched.checked(set(), [("nvlink_down", "0000:05:00", "17 of 18")])
+    assert scene.reports[-1].faults[0].action.value == "replace"
+
+
+def test_an_operator_overrules_a_check_that_returns(scene: Scene) -> None:
+    for _ in range(2):
+        for found in ([("nvlink_down", "0000:05:00", "17 of 18")], []):
+            for _ in range(6):
+                scene.watched.checked({"nvlink_down"}, found)
+    drain_files.undrain(["--all"])
+    scene.watched.look_at_files()
+    scene.watched.checked({"nvlink_down"}, [])
+    assert (scene.drained_by, scene.watched.faults) == ([], {})
+
+
 def test_rows_to_remap_ask_for_the_reboot_when_no_job_uses_the_node(scene: Scene) -> None:
     for in_use, drained_by in ((True, []), (None, []), (False, []), (False, []), (False, ["check-remap_pending"])):
         scene.watched.used(in_use)

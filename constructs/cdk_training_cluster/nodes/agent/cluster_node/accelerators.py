@@ -81,6 +81,9 @@ def check_gpus(facts: Facts, reading: Reading) -> Iterator[Check]:
         lambda gpu: gpu.uncorrected,
         "has {} uncorrected ECC errors since its driver was loaded",
     )
+    over = "has had more uncorrectable errors of its SRAM than NVIDIA's threshold"
+    yield _of_each("sram_threshold", gpus, lambda gpu: gpu.sram_over, over)
+    yield _of_each("recovery_action", gpus, lambda gpu: gpu.recovery, "asks for {} to recover from a fault")
     yield from _fabric(_machine(facts), gpus)
 
 

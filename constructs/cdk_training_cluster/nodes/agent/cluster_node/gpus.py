@@ -31,6 +31,7 @@ class Gpu(NamedTuple):
         slow: Codes of the fault table for why its clock is lowered now.
         sram_over: Whether its SRAM has had more uncorrectable errors than NVIDIA's threshold.
         link_errors: Errors that its NVLinks have counted, by their kind; empty where it counts none.
+        recovery: What it asks for to recover from a fault; empty: nothing, or what `remap_pending` is for.
         fabric: Why it is not registered with the fabric of NVSwitch; empty where it is, None also where it has none.
     """
 
@@ -46,6 +47,7 @@ class Gpu(NamedTuple):
     slow: list[str] | None = None
     sram_over: bool | None = None
     link_errors: dict[str, int] = {}  # noqa: RUF012 - read only
+    recovery: str | None = None
     fabric: str | None = None
 
 

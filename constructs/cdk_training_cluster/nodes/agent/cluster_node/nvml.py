@@ -24,6 +24,18 @@ _LINK_ERRORS = {
     "retries": ("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"),
 }
 
+# https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
+_RECOVERIES = {
+    "NVML_GPU_RECOVERY_ACTION_NONE": "",
+    "NVML_GPU_RECOVERY_ACTION_GPU_RESET": "a reset",
+    "NVML_GPU_RECOVERY_ACTION_NODE_REBOOT": "a reboot",
+    "NVML_GPU_RECOVERY_ACTION_DRAIN_P2P": "the end of traffic between GPUs",
+    # It is said of rows that wait to be remapped alone: https://docs.nvidia.com/deploy/nvidia-smi/index.html
+    "NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET": "",
+    "NVML_GPU_RECOVERY_ACTION_BUS_RESET": "a reset of its bus",
+    "NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT": "a reboot",
+}
+
 
 def main() -> None:
     """Print a reading as JSON."""
@@ -76,6 +88,7 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
         slow=_why_slow(nvml, handle),
         sram_over=_sram_over(nvml, handle),
         link_errors=_link_errors(nvml, handle),
+        recovery=_recovery(nvml, handle),
         fabric=_fabric(nvml, handle),
     )
 
@@ -131,6 +144,18 @@ def _sram_over(nvml: ModuleType, handle: object) -> bool | None:
         _raise_if_lost(nvml, error)
         return None
     return bool(status.bThresholdExceeded)
+
+
+def _recovery(nvml: ModuleType, handle: object) -> str | None:
+    try:
+        [value] = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
+    except nvml.NVMLError as error:
+        _raise_if_lost(nvml, error)
+        return None
+    if value.nvmlReturn != nvml.NVML_SUCCESS:
+        return None
+    known = {getattr(nvml, name): asks for name, asks in _RECOVERIES.items()}
+    return known.get(value.value.uiVal)
 
 
 def _fabric(nvml: ModuleType, handle: object) -> str | None:

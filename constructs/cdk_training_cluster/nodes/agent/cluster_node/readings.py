@@ -18,6 +18,7 @@ from .rates import Rates, efa_errors
 
 # What DCGM's health check fails at: https://github.com/NVIDIA/DCGM/blob/master/modules/health/DcgmGpuHardwareLimits.h
 _MOST_CRC_ERRORS_A_SECOND = 100
+_READINGS_TO_BE_SILENT = 10
 
 
 class Found(NamedTuple):
@@ -49,6 +50,7 @@ class Readings:
         self.facts: Facts = facts
         self._clock, self._rates = clock, Rates()
         self._fabric_manager_ran = False
+        self._silent = 0
 
     def read(self) -> Found:
         """Read every device once."""
@@ -71,6 +73,12 @@ class Readings:
         readable = {check.name for check in sure if not check.found.startswith("not checked")}
         if whole:
             readable |= set.intersection(*(_known(gpu) for gpu in whole))
+        # A driver that hangs may do so on every node of the image: nothing is repaired for it.
+        self._silent = self._silent + 1 if reading and not gpus and not reading.driver else 0
+        if self._silent >= _READINGS_TO_BE_SILENT:
+            wrong.append(("gpu_silent", "", f"NVIDIA's driver did not answer {self._silent} times"))
+        elif reading and not self._silent:
+            readable.add("gpu_silent")
         if facts.efa_devices:
             readable.add("efa_errors")
             wrong += [("efa_errors", device, text) for device, text in efa_errors(self._rates, now)]
@@ -98,15 +106,12 @@ def _device(name: str) -> str:
 def _known(gpu: Gpu) -> set[str]:
     """Return the checks that only the management library can make, where it could."""
     clocks = {"thermal", "power_brake"} if gpu.slow is not None else set()
-    memory = {"sram_threshold"} if gpu.sram_over is not None else set()
-    return clocks | memory | ({"nvlink_errors"} if gpu.link_errors else set())
+    return clocks | ({"nvlink_errors"} if gpu.link_errors else set())
 
 
 def _wrong(gpu: Gpu, rates: Rates, now: float) -> Iterator[tuple[str, str]]:
     for code in gpu.slow or ():
         yield code, "its clock is lowered now"
-    if gpu.sram_over:
-        yield "sram_threshold", "its SRAM has had more uncorrectable errors than the threshold"
     minutes, grown = rates.growth(gpu.pci, gpu.link_errors, now)
     if minutes <= 0:
         return

@@ -118,7 +118,8 @@ class Watched:
             self._readings[key] = min(self._readings[key], 0) - 1
             if key not in self.faults or self._readings[key] <= -_READINGS_TO_BE_OVER:
                 del self._readings[key]
-                self._end([key])
+                if not self._has_returned(key):
+                    self._end([key])
 
     def noticed(self, codes: Collection[str], found: Sequence[Notice]) -> None:
         """Take what the metadata says now.
@@ -235,6 +236,17 @@ class Watched:
 
     def _waits(self, key: Key) -> bool:
         return key[1] == WAITS_FOR_THE_JOB and not self._is_unused and key not in self.faults
+
+    def _has_returned(self, key: Key) -> bool:
+        """Say whether a check drained the node in this boot, was over, and came back: only its reboot ends it."""
+        now, oldest = self._entry(key), time_text(self._clock() - REPEATS_WITHIN)
+        same = ("boot_id", "kind", "code", "device")
+        drained = [
+            entry
+            for entry in self.history
+            if entry["at"] >= oldest and all(entry[name] == now[name] for name in same)
+        ]
+        return key in self.faults and len(drained) > 1
 
     def _add(self, key: Key, text: str) -> None:
         kind, code, device = key
