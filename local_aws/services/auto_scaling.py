@@ -23,7 +23,7 @@ from local_aws.services.scaling_activities import remember
 GROUP_TAG = "aws:autoscaling:groupName"
 
 # Parameters that moto's model has no place for, kept on the group as DescribeAutoScalingGroups names them.
-_KEPT = ("CapacityReservationSpecification", "DesiredCapacityType")
+_KEPT = ("CapacityReservationSpecification", "DefaultInstanceWarmup", "DesiredCapacityType")
 
 _ROLES = {"autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling"}
 

@@ -70,9 +70,10 @@ def test_sizes_that_the_template_did_not_change_are_left_alone(
     aws.client("autoscaling").update_auto_scaling_group(
         AutoScalingGroupName=group, MinSize=1, MaxSize=3, DesiredCapacity=2
     )
-    nodes["Resources"]["Nodes"]["Properties"]["HealthCheckGracePeriod"] = 600
+    nodes["Resources"]["Nodes"]["Properties"] |= {"HealthCheckGracePeriod": 600, "DefaultInstanceWarmup": 0}
     stacks.update(name, nodes)
     assert _sizes(aws, group) == (1, 3, 2)
+    assert _group(aws, group)["DefaultInstanceWarmup"] == 0
     stacks.update(name, nodes, Parameters=[{"ParameterKey": "Count", "ParameterValue": "6"}])
     assert _sizes(aws, group) == (1, 6, 2)
 

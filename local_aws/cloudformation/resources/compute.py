@@ -51,6 +51,7 @@ class AutoScalingGroup(Handler):
         "AvailabilityZones",
         "CapacityRebalance",
         "CapacityReservationSpecification",
+        "DefaultInstanceWarmup",
         "DesiredCapacityType",
         "HealthCheckGracePeriod",
         "HealthCheckType",
