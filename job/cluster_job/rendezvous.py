@@ -46,11 +46,12 @@ _ROUNDS = 10
 _REPAIR_SECONDS = 3600
 """For how long nodes wait for enough of them: a lost one is drained, verified and launched again in that time."""
 
-_PRESENT_SECONDS = 45
+_ARRIVED_SECONDS = 45
 """For how long the first node waits until each other one has read the name of the world: its lease lasts longer."""
 
 _WORLD = "cluster/world"
-_PRESENT = "cluster/present"
+_ARRIVED = "cluster/arrived"
+_START = "cluster/start"
 _Answer = TypeVar("_Answer")
 
 
@@ -237,40 +238,42 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     def _world_of(self, info: RendezvousInfo) -> str:
         """Return the name that the first node gives to the nodes that have met, once no others train the run.
 
-        It has waited for those until then, and a node may be lost meanwhile: each says that it is there, since torch
-        ends all agents where one does not take its ranks.
+        The first node waits until each other one has read the name, and then writes `cluster/start`. A node that is
+        lost before that lets the others meet again; one that is lost later ends all agents, since torch gives ranks
+        to all nodes of a round or to none.
 
         Raises:
             DistStoreError: A node is lost.
         """
-        store, others = info.store, [f"{_PRESENT}/{rank}" for rank in range(1, info.world_size)]
+        store, others = info.store, [f"{_ARRIVED}/{rank}" for rank in range(1, info.world_size)]
         if self._is_first:
             self._lease.world = new_world()
             keep_asking_table(lambda: self._hold(lambda: self._lease.take(self._stay)))
             keep_asking_table(lambda: store.set(_WORLD, self._lease.world))
-            self._wait(store, others, _PRESENT_SECONDS)
-            keep_asking_table(lambda: store.set(_PRESENT, "all"))
+            self._wait(store, others, _ARRIVED_SECONDS)
+            keep_asking_table(lambda: store.set(_START, "now"))
         else:
             # The first node may wait for others that train the run.
-            self._wait(store, [_WORLD], STORE_SECONDS, unless=self._lease.is_fresh)
+            self._wait(store, [_WORLD], STORE_SECONDS, extend_while=self._lease.is_fresh)
             self._lease.world = keep_asking_table(lambda: store.get(_WORLD)).decode()
             keep_asking_table(lambda: store.set(others[info.rank - 1], "here"))
-            self._wait(store, [_PRESENT], STORE_SECONDS)
+            self._wait(store, [_START], STORE_SECONDS)
         return self._lease.world
 
     def _wait(
-        self, store: Store, keys: list[str], seconds: float, *, unless: Callable[[], bool] = lambda: False
+        self, store: Store, keys: list[str], seconds: float, *, extend_while: Callable[[], bool] = lambda: False
     ) -> None:
-        """Wait for what other nodes of the round say, while it goes on.
+        """Wait until all keys are in the store of the round.
 
         Args:
-            store: What they say it in.
-            keys: What.
-            seconds: For how long.
-            unless: What lets this node wait longer.
+            store: The store.
+            keys: The keys, which other nodes of the round write.
+            seconds: How long they may take.
+            extend_while: Returns whether to wait longer. Default: - it never does.
 
         Raises:
-            DistStoreError: They did not.
+            DistStoreError: A key is missing after that time.
+            _OtherRound: Other nodes have begun another round.
         """
         end = self._clock() + seconds
         while True:
@@ -278,7 +281,7 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
                 keep_asking_table(lambda: store.wait(keys, timedelta(seconds=_LOOK_SECONDS)))
             except DistStoreError:
                 keep_asking_table(self._stay)
-                if self._clock() > end and not keep_asking_table(unless):
+                if self._clock() > end and not keep_asking_table(extend_while):
                     raise
             else:
                 return

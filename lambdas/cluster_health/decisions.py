@@ -12,6 +12,7 @@ from cluster_health.needs import Need, bad_serial, find_need
 from cluster_health.node_records import NodeRecord, Notice
 from cluster_health.outcomes import (
     GOING,
+    GONE,
     IN_SERVICE,
     PLACE_WITHIN,
     TERMINATED,
@@ -119,7 +120,7 @@ def _without_need(
 
 def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Context) -> Finding | None:
     """Let a node go on that an earlier repair left out of service. None: it stays there, or is repaired anew."""
-    wanted, one = view.wanted, held.instance_id
+    wanted, one, why = view.wanted, held.instance_id, view.why_out(held.instance_id, held.desired)
     if wanted is not None and wanted.stopped:
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group is stopped"
     elif wanted is None or (view.kept.get(one) != "" and one not in view.terminated):
@@ -128,9 +129,11 @@ def _resume(held: PastRepair, need: Need | None, view: GroupView, context: Conte
         outcome, step, text = Outcome.RELEASE, Step.REPLACE, "is out of service, and its node group has enough nodes"
     elif one in view.terminated:
         outcome, step, text = Outcome.RETURN, Step.RETURN, TERMINATED
+        if why:
+            outcome, step, text = Outcome.RELEASE, Step.REPLACE, GONE
     elif need is not None or view.nodes[one].failed_verification is not None or view.nodes[one].down_since:
         return None
-    elif why := view.why_out(one, held.desired):
+    elif why:
         undo = put_back(view, one, context.region)
         text = f"has recovered, and stays out of service: {why}"
         return finding_about(view, one, Outcome.HELD, text, key=f"{time_text(held.began)} out", undo=undo)

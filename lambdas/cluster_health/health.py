@@ -187,6 +187,7 @@ class Health:
         key = f"notice {notice.deadline or notice.code}"
         node = self._store.nodes.get(instance_id)
         if node is not None and key in node.told:
+            self._change_node(instance_id, name, lambda node: replace(node, notice=notice))
             return
         extra = {EVENT_FIELD: Event.NOTICE, "node_group": name, "instance_id": instance_id}
         self._logger.info(f"{instance_id} of {name}: {notice.sentence}", extra=extra)

@@ -189,7 +189,10 @@ class NodeRecord(Open):
             case ReportKind.DRAINED if self.drained is None or report.at >= self.drained:
                 return replace(found, drained=report.at)
             case ReportKind.NOTICE if self.notice is None or report.at >= self.notice.at:
-                notice = Notice(code="report", at=report.at, deadline=report.deadline, sentence=report.sentence)
+                # Of an event that AWS has announced too, its code says more.
+                same = self.notice if self.notice and self.notice.deadline == report.deadline else None
+                code = same.code if same else "report"
+                notice = Notice(code=code, at=report.at, deadline=report.deadline, sentence=report.sentence)
                 return replace(found, notice=notice)
             case _:
                 return found

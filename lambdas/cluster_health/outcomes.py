@@ -257,6 +257,9 @@ class Context:
 TERMINATED = "was terminated in EC2, and leaves Standby, where Auto Scaling would list it for ever, to be replaced"
 """Why a node in Standby goes that EC2 has terminated."""
 
+GONE = "was terminated in EC2, and leaves Standby, where Auto Scaling would list it for ever"
+"""Likewise, where no other is to be launched in its place."""
+
 
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 IN_SERVICE = "InService"

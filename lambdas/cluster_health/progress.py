@@ -12,6 +12,7 @@ from cluster_health.needs import find_need, is_down
 from cluster_health.node_records import NodeRecord
 from cluster_health.outcomes import (
     GOING,
+    GONE,
     IN_SERVICE,
     PLACE_WITHIN,
     TERMINATED,
@@ -238,6 +239,8 @@ class Progress:
         if step is Step.RETURN and self._view.surplus > 0:
             return self._let_go()
         if step is Step.RETURN and (why := self._view.why_out(repair.instance_id, repair.desired)):
+            if self._is_terminated:
+                return self._terminate(GONE)
             return self._end(End.HELD, f"stays out of service: {why}")
         is_new = step is not repair.step
         if not is_new and self._is_refused():

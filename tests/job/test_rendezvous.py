@@ -94,7 +94,7 @@ class _Scene:
         return end.value.code, capsys.readouterr().err
 
 
-_NAMED = {"cluster/world": "w", "cluster/present": "all"}
+_NAMED = {"cluster/world": "w", "cluster/start": "now"}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_others_do_not_wait_for_what_a_node_writes_of_itself(tmp_path: Path)
     assert scene.rendezvous.next_rendezvous().rank == 1
 
 
-@pytest.mark.parametrize(("rank", "values"), [(0, {"cluster/present/1": "here"}), (1, _NAMED)])
+@pytest.mark.parametrize(("rank", "values"), [(0, {"cluster/arrived/1": "here"}), (1, _NAMED)])
 def test_a_table_that_does_not_answer_for_minutes_ends_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int, values: dict[str, str]
 ) -> None:

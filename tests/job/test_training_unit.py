@@ -29,7 +29,7 @@ ENDED = {0, Exit.BUDGET}
         ("Restart", "on-failure"),
         ("KillMode", "mixed"),
         ("TimeoutStartSec", "infinity"),
-        ("After", BOOT),
+        ("After", f"network-online.target remote-fs.target {BOOT}"),
         ("WantedBy", BOOT),
     ],
 )
@@ -55,9 +55,10 @@ def shell(setting: str, folder: Path, **variables: str) -> int:
     assert not re.search(r"\$\{|%", line)  # systemd would replace them
     for path in (str(DRAIN_FOLDER), node_files.SET_UP):
         line = line.replace(path, str(folder / Path(path).name))
+    line = line.replace("/fsx/job", str(folder / "job"))
     line = line.replace("sleep 10", "exit 9")
     environment = {"PATH": os.environ["PATH"], "RUN_NAME": "llama", **variables}
-    return subprocess.run(["/bin/sh", "-c", line], cwd=folder, env=environment, check=False).returncode
+    return subprocess.run(["/bin/sh", "-c", line], env=environment, check=False).returncode
 
 
 @pytest.mark.parametrize(
@@ -70,13 +71,14 @@ def shell(setting: str, folder: Path, **variables: str) -> int:
         ("running", [], 9),
         ("failed", [], 9),
         (None, [], 9),
-        ("ready", ["llama.ended"], 1),
-        ("ready", ["other.ended"], 0),
+        ("ready", ["job/llama.ended"], 1),
+        ("ready", ["job/other.ended"], 0),
     ],
 )
 def test_it_starts_on_a_node_that_is_verified_and_not_drained(
     state: str | None, files: list[str], status: int, tmp_path: Path
 ) -> None:
+    (tmp_path / "job").mkdir()
     for name in files:
         path = tmp_path / name
         path.mkdir() if name.endswith("/") else path.touch()
@@ -88,8 +90,14 @@ def test_it_starts_on_a_node_that_is_verified_and_not_drained(
 
 @pytest.mark.parametrize("status", ["", "TERM", 0, 1, 2, *Exit])
 def test_a_run_that_has_ended_is_not_started_on_a_new_node(status: str | int, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
     shell("ExecStopPost", tmp_path, EXIT_STATUS=str(status))
-    assert [path.name for path in tmp_path.iterdir()] == (["llama.ended"] if status in ENDED else [])
+    assert [path.name for path in (tmp_path / "job").iterdir()] == (["llama.ended"] if status in ENDED else [])
+
+
+def test_a_run_is_not_started_while_the_file_system_that_says_whether_it_ended_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / Path(node_files.SET_UP).name).write_text('{"state": "ready"}\n')
+    assert shell("ExecCondition", tmp_path) == 1
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd")

@@ -25,7 +25,8 @@ _CHANGED = "GPU recovery action changed from 0x0 (None) to"
         ("154", f"{_CHANGED} 0x1 (GPU Reset Required)", _B, _P),
         # Jobs that use several GPUs have to end; what the GPU needs then, the driver says after that.
         ("154", f"{_CHANGED} 0x3 (Drain P2P)", _B, _P),
-        ("154", f"{_CHANGED} 0x4 (Drain and Reset)", _B, _P),
+        # Of rows that wait to be remapped it is said too: the check `recovery_action` knows whether there are some.
+        ("154", f"{_CHANGED} 0x4 (Drain and Reset)", _O, _O),
         ("154", "GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)", _O, _O),
         ("9999", "", _O, _O),
     ],

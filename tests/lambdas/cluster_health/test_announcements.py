@@ -70,6 +70,16 @@ def test_events_that_ec2_has_scheduled_are_announced_once(scene: HealthScene, gr
     assert len(scene.subjects()) == 1
 
 
+def test_a_reboot_that_the_node_reports_too_keeps_no_broken_node_from_repair(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node, starts = ids(group)[0], scene.now + timedelta(minutes=40)
+    scene.nodes_ec2.events = {node: [{"Code": "system-reboot", "Description": "Update", "NotBefore": starts}]}
+    scene.both()
+    scene.report(node, ReportKind.NOTICE, deadline=starts, sentence="EC2 has scheduled system-reboot")
+    assert scene.fault(node)[node]["outcome"] == "cordon"
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -119,6 +119,23 @@ def test_a_node_comes_back_only_where_that_does_not_undo_an_operators_size(
     assert shown(group)[0] == 5
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_node_that_ec2_terminates_in_standby_gets_no_place_in_a_group_that_an_operator_has_made_smaller(
+    scene: HealthScene, group: FakeGroup, *, held: bool
+) -> None:
+    node = ids(group)[0]
+    scene.fault(node)
+    scene.drained(node)
+    scene.both(40 if held else 2)
+    scene.auto_scaling.set_desired_capacity(AutoScalingGroupName=group.name, DesiredCapacity=5)
+    scene.both(2)
+    scene.nodes_ec2.terminated = {node}
+    calls = scene.watch_repairs()
+    scene.both(5)
+    assert (shown(group), calls[:1]) == ((5, 5, 0), ["TerminateInstanceInAutoScalingGroup"])
+    assert "ExitStandby" not in calls
+
+
 def test_a_node_that_an_operator_keeps_now_and_then_spends_one_repair(scene: HealthScene, group: FakeGroup) -> None:
     node = ids(group)[0]
     for _ in range(3):

@@ -78,11 +78,20 @@ def test_a_result_that_cannot_be_told_is_still_recorded(node: VerifiedNode) -> N
     assert node.result["passed"]
     before = node.result
     node.command("systemctl", "echo inactive")
-    assert node.verify("--dry-run").returncode == FAILED
+    assert node.verify("--dry-run").returncode == OTHER_HOST, "the fabric manager has run"
     assert node.result == before
     node.command("aws", "echo {}")
     done = node.verify()
-    assert (done.returncode, "not written down or sent: KeyError: 'Entries'" in done.stderr) == (FAILED, True)
+    assert (done.returncode, "not written down or sent: KeyError: 'Entries'" in done.stderr) == (OTHER_HOST, True)
+    assert node.verify().returncode == OTHER_HOST
+    node.write("var/lib/cdk-training-cluster/verify.json", json.dumps({**before, "instance_id": "i-other"}))
+    assert node.verify().returncode == FAILED, "the image was made of another node"
+
+
+def test_rows_that_wait_to_be_remapped_are_for_the_watchdog_to_report(node: VerifiedNode) -> None:
+    assert node.verify(NVML_REMAP_PENDING="2").returncode == 0
+    [event] = json.loads((node.root / "events").read_text())
+    assert json.loads(event["Detail"])["faults"] == []
 
 
 def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_sent(node: VerifiedNode) -> None:

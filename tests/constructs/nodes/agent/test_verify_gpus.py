@@ -59,8 +59,10 @@ def node(tmp_path: Path) -> VerifiedNode:
                 (7, "a reboot"),
             )
         ),
-        # The fourth is asked for rows to remap alone, with which jobs may start.
-        *(({"NVML_RECOVERY": code}, 0, "ok recovery_action: none on 8 GPUs") for code in ("0", "4")),
+        # The fourth is asked for rows to remap too, with which jobs may start.
+        ({"NVML_RECOVERY": "0"}, 0, "ok recovery_action: none on 8 GPUs"),
+        ({"NVML_RECOVERY": "4", "NVML_REMAP_PENDING": "0"}, 0, "ok recovery_action: none on 8 GPUs"),
+        ({"NVML_RECOVERY": "4", "NVML_REMAP_PENDING": "1"}, OTHER_HOST, "recovery_action: GPU 0 asks for a reset"),
         # An IMEX domain spans nodes: that a reboot of one ends it, NVIDIA does not say. Later values are not known.
         *(
             (state, 0, "ok recovery_action: not checked: the driver does not say of GPU 0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
+from cluster_contract import node_files
+
 from .checking import FLOORS, Check, counted, not_checked, verdict
 from .gpus import IN_PROGRESS, NOT_STARTED, Gpu, Reading, read_gpus
-from .node_facts import Facts, partitions, paths, read_text
+from .node_facts import Facts, instance_id, partitions, paths, read_text
 from .programs import ROOT, ask
 
 _SECONDS = 30
@@ -161,8 +164,22 @@ def _fabric_manager() -> Check:
     said, trouble = _manager_state()
     if not said:
         return not_checked("fabric_manager", trouble or "systemd does not say")
-    troubles = [] if said == "active" else [f"nvidia-fabricmanager.service is {said}"]
-    return verdict("fabric_manager", troubles, "active")
+    if said == "active":
+        return verdict("fabric_manager", [], said)
+    name = "fabric_manager_stopped" if fabric_manager_ran() else "fabric_manager"
+    return verdict(name, [f"nvidia-fabricmanager.service is {said}"], "")
+
+
+def fabric_manager_ran() -> bool:
+    """Return whether the last verification of this instance met a fabric manager that runs, or has run before."""
+    try:
+        last = json.loads(read_text(node_files.VERIFICATION) or "{}")
+    except ValueError:
+        return False
+    if last.get("instance_id") != instance_id():
+        return False
+    found = {check["name"]: check for check in last["checks"]}
+    return "fabric_manager_stopped" in found or found.get("fabric_manager", {}).get("found") == "active"
 
 
 def check_partitions(facts: Facts) -> Iterator[Check]:

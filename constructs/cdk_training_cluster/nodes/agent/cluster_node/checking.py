@@ -40,8 +40,12 @@ class Check(NamedTuple):
     @property
     def fails(self) -> bool:
         """Whether the node fails by it."""
-        fit = self.passed or self.provisional or self.name == WAITS_FOR_THE_JOB
-        return not fit and self.action is not FaultAction.OBSERVE
+        return self.is_fault and self.action is not FaultAction.OBSERVE
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is to be reported: the watchdog reports what waits for the job when there is none."""
+        return not self.passed and not self.provisional and self.name != WAITS_FOR_THE_JOB
 
     @property
     def action(self) -> FaultAction | None:

@@ -30,8 +30,7 @@ _RECOVERIES = {
     "NVML_GPU_RECOVERY_ACTION_GPU_RESET": "a reset",
     "NVML_GPU_RECOVERY_ACTION_NODE_REBOOT": "a reboot",
     "NVML_GPU_RECOVERY_ACTION_DRAIN_P2P": "the end of traffic between GPUs",
-    # It is said of rows that wait to be remapped alone: https://docs.nvidia.com/deploy/nvidia-smi/index.html
-    "NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET": "",
+    "NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET": "a reset",
     "NVML_GPU_RECOVERY_ACTION_BUS_RESET": "a reset of its bus",
     "NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT": "a reboot",
 }
@@ -88,7 +87,7 @@ def _gpu(nvml: ModuleType, number: int, handle: object) -> Gpu:
         slow=_why_slow(nvml, handle),
         sram_over=_sram_over(nvml, handle),
         link_errors=_link_errors(nvml, handle),
-        recovery=_recovery(nvml, handle),
+        recovery=_recovery(nvml, handle, remaps=bool(rows and rows[2])),
         fabric=_fabric(nvml, handle),
     )
 
@@ -146,7 +145,7 @@ def _sram_over(nvml: ModuleType, handle: object) -> bool | None:
     return bool(status.bThresholdExceeded)
 
 
-def _recovery(nvml: ModuleType, handle: object) -> str | None:
+def _recovery(nvml: ModuleType, handle: object, *, remaps: bool) -> str | None:
     try:
         [value] = nvml.nvmlDeviceGetFieldValues(handle, [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
     except nvml.NVMLError as error:
@@ -154,6 +153,10 @@ def _recovery(nvml: ModuleType, handle: object) -> str | None:
         return None
     if value.nvmlReturn != nvml.NVML_SUCCESS:
         return None
+    # Of rows that wait to be remapped it is said too, with which jobs go on:
+    # https://docs.nvidia.com/deploy/nvidia-smi/index.html
+    if remaps and value.value.uiVal == nvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET:
+        return ""
     known = {getattr(nvml, name): asks for name, asks in _RECOVERIES.items()}
     return known.get(value.value.uiVal)
 

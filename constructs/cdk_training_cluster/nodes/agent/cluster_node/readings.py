@@ -93,7 +93,7 @@ class Readings:
 
     def _since_it_ran(self, check: Check) -> Check:
         """Return a check, that of the fabric manager as one that it has stopped where the image has one that fits."""
-        if check.name != "fabric_manager" or check.found.startswith("not checked"):
+        if not check.name.startswith("fabric_manager") or check.found.startswith("not checked"):
             return check
         self._fabric_manager_ran |= check.passed
         return check._replace(name="fabric_manager_stopped") if self._fabric_manager_ran else check

@@ -138,7 +138,7 @@ def node_report(facts: Facts, checks: Sequence[Check], instance_id: str, serials
                 check.name, FaultKind.CHECK, check.action, check.device, 1, check.found, serials.get(check.device, "")
             )
             for check in checks
-            if not check.passed and not check.provisional and check.action
+            if check.is_fault and check.action
         ),
         serials=tuple(serials.values()),
         checks=tuple(ReportedCheck(check.name, check.passed, check.found, check.floor) for check in checks),
