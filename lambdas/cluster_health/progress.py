@@ -236,12 +236,8 @@ class Progress:
     def _ask(self, step: Step, text: str) -> Finding:
         """Return what asks the owner for a step, unless it was asked just now."""
         repair, now = self._repair, self._context.now
-        if step is Step.RETURN and self._view.surplus > 0:
-            return self._let_go()
-        if step is Step.RETURN and (why := self._view.why_out(repair.instance_id, repair.desired)):
-            if self._is_terminated:
-                return self._terminate(GONE)
-            return self._end(End.HELD, f"stays out of service: {why}")
+        if step is Step.RETURN and (other := self._instead_of_return()) is not None:
+            return other
         is_new = step is not repair.step
         if not is_new and self._is_refused():
             return self._give_up(step)
@@ -266,6 +262,15 @@ class Progress:
         )
         finding = self._finding(Outcome(step), text)
         return finding.with_record(replace(self._view.record, repair=asked))
+
+    def _instead_of_return(self) -> Finding | None:
+        """Return what becomes of a node whose group has no place for it. None: it has one."""
+        if self._view.surplus > 0:
+            return self._let_go()
+        why = self._view.why_out(self._repair.instance_id, self._repair.desired)
+        if not why:
+            return None
+        return self._terminate(GONE) if self._is_terminated else self._end(End.HELD, f"stays out of service: {why}")
 
     def _is_refused(self) -> bool:
         # A function that did not run for a while has not been refused anything in that time.

@@ -35,7 +35,7 @@ _FALLEN = (
         ),
         (
             "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)",
-            *("xid", "154", "0009:01:00", "reboot"),
+            *("xid", "154", "0009:01:00", "observe"),
         ),
         (
             "NVRM: Xid (PCI:0018:01:00): 145, pid=876767, name=ray::WorkerDict, RLW_RXPIPE Nonfatal XC0 i0 Link 13 "
