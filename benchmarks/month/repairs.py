@@ -132,7 +132,8 @@ class RepairShop:
         self._due = [(when, act) for when, act in self._due if when > self._now]
         for act in due:
             act()
-        for finding in decide(self._view(), Context(policy=self.policy, now=self._now, region="us-east-1")):
+        context = Context(policy=self.policy, now=self._now, region="us-east-1", statuses_read=True)
+        for finding in decide(self._view(), context):
             self._apply(finding)
 
     def _view(self) -> GroupView:
