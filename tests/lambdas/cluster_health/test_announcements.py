@@ -13,16 +13,6 @@ from health_scene import FAILED, HEALTH_PART, OBSERVE, REPLACE, HealthScene, aws
 RETIREMENT = "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED"
 
 
-@pytest.fixture
-def scene() -> HealthScene:
-    return HealthScene()
-
-
-@pytest.fixture
-def group(scene: HealthScene) -> FakeGroup:
-    return scene.start()
-
-
 def health_event(node: str, scene: HealthScene, **changes: Any) -> dict[str, Any]:
     detail = {
         "service": "EC2",

@@ -10,16 +10,6 @@ from fake_auto_scaling import FakeGroup
 from health_scene import PASSED, HealthScene, ids, minutes, shown
 
 
-@pytest.fixture
-def scene() -> HealthScene:
-    return HealthScene()
-
-
-@pytest.fixture
-def group(scene: HealthScene) -> FakeGroup:
-    return scene.start()
-
-
 class Ended(Exception):  # noqa: N818 (Lambda ends the function)
     pass
 

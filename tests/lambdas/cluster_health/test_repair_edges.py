@@ -11,16 +11,6 @@ from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, minutes, shown
 
 
-@pytest.fixture
-def scene() -> HealthScene:
-    return HealthScene()
-
-
-@pytest.fixture
-def group(scene: HealthScene) -> FakeGroup:
-    return scene.start()
-
-
 def test_what_is_over_does_not_end_the_faults_that_a_node_still_has(scene: HealthScene, group: FakeGroup) -> None:
     node, failed = ids(group)[:2]
     scene.fault(node, REPLACE)

@@ -8,16 +8,6 @@ from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, shown
 
 
-@pytest.fixture
-def scene() -> HealthScene:
-    return HealthScene()
-
-
-@pytest.fixture
-def group(scene: HealthScene) -> FakeGroup:
-    return scene.start()
-
-
 def test_a_tag_that_comes_between_two_attempts_keeps_a_node(scene: HealthScene, group: FakeGroup) -> None:
     node = ids(group)[0]
     scene.nodes_ec2.stopped = {node}

@@ -9,16 +9,6 @@ from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, LOST, PASSED, REBOOT, REPLACE, HealthScene, ids, shown
 
 
-@pytest.fixture
-def scene() -> HealthScene:
-    return HealthScene()
-
-
-@pytest.fixture
-def group(scene: HealthScene) -> FakeGroup:
-    return scene.start()
-
-
 def test_a_node_is_drained_rebooted_verified_and_returned(scene: HealthScene, group: FakeGroup) -> None:
     node, calls = ids(group)[0], scene.watch_repairs()
 
