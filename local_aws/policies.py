@@ -49,10 +49,23 @@ def applies(statement: Mapping[str, Any], call: Call) -> bool:
         raise NotImplementedError(f"cannot evaluate {sorted(unknown)}")
     return (
         any(_like(action.lower(), call.action.lower()) for action in as_list(statement["Action"]))
-        and any(_like(resource, call.resource) for resource in as_list(statement["Resource"]))
+        and any(_like(resource, call.resource) for resource in _resources(statement, call))
         and _is_principal(statement, call)
         and _conditions_hold(statement.get("Condition", {}), {"aws:RequestedRegion": call.region, **call.context})
     )
+
+
+def _resources(statement: Mapping[str, Any], call: Call) -> list[str]:
+    """Return what a statement names, with variables filled in.
+
+    A variable stands for a part of an ARN: IAM refuses a policy whose resource is neither an ARN nor an asterisk.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
+    """
+    named = as_list(statement["Resource"])
+    alone = [one for one in named if str(one).startswith("${")]
+    if alone:
+        raise NotImplementedError(f"cannot evaluate the resource {alone[0]}: IAM refuses it as malformed")
+    return _filled(named, call.context)
 
 
 def _is_principal(statement: Mapping[str, Any], call: Call) -> bool:
@@ -75,10 +88,11 @@ def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], context: Mappi
 def _filled(expected: list[Any], context: Mapping[str, str | list[str]]) -> list[Any]:
     """Return values with what the request says in place of variables; one that it does not say matches nothing.
 
+    The case of a key does not count.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
     """
-    known = {f"${{{key}}}": value for key, value in context.items() if isinstance(value, str)}
-    values = [_VARIABLE.sub(lambda found: known.get(found[0], found[0]), str(one)) for one in expected]
+    known = {f"${{{key}}}".lower(): value for key, value in context.items() if isinstance(value, str)}
+    values = [_VARIABLE.sub(lambda found: known.get(found[0].lower(), found[0]), str(one)) for one in expected]
     return [one for one in values if not _VARIABLE.search(one)]
 
 

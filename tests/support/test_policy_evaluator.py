@@ -17,6 +17,16 @@ KEYS = {
     "Resource": "*",
     "Condition": {"ForAllValues:StringLike": {"aws:TagKeys": "power-*"}, "Null": {"aws:TagKeys": "false"}},
 }
+# As AWS's own AWSEC2VssSnapshotPolicy says that an instance may act on itself alone.
+# https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSEC2VssSnapshotPolicy.html
+ITSELF = {
+    "Effect": "Allow",
+    "Action": "ec2:CreateImage",
+    "Resource": ["arn:aws:ec2:*:*:instance/*"],
+    "Condition": {"ArnLike": {"ec2:SourceInstanceARN": "arn:aws:ec2:*:*:instance/${ec2:InstanceId}"}},
+}
+OWN_PREFIX = READ | {"Resource": "arn:aws:s3:::corpus/${aws:PrincipalTag/team}/*"}
+NODE = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +44,28 @@ KEYS = {
         ([KEYS], Call(action="ec2:CreateTags", resource="i", context={"aws:TagKeys": ["power-a", "power-b"]}), True),
         ([KEYS], Call(action="ec2:CreateTags", resource="i", context={"aws:TagKeys": ["power-a", "name"]}), False),
         ([KEYS], Call(action="ec2:CreateTags", resource="i"), False),
+        *(
+            (
+                [ITSELF],
+                Call(
+                    action="ec2:CreateImage",
+                    resource=NODE,
+                    context={"ec2:SourceInstanceARN": NODE, "ec2:InstanceID": node},
+                ),
+                allowed,
+            )
+            for node, allowed in (("i-1", True), ("i-2", False))
+        ),
+        *(
+            (
+                [OWN_PREFIX],
+                Call(
+                    action="s3:GetObject", resource="arn:aws:s3:::corpus/a/b", context={"aws:PrincipalTag/team": team}
+                ),
+                allowed,
+            )
+            for team, allowed in (("a", True), ("b", False))
+        ),
     ],
 )
 def test_calls_are_judged_as_iam_does(statements: list[dict[str, Any]], call: Call, allowed: bool) -> None:
@@ -52,6 +84,7 @@ def test_for_all_values_is_true_of_none_as_in_iam() -> None:
         (READ | {"Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}}, NotImplementedError),
         (READ | {"Condition": {"StringEqualsIfExists": {"a": "b"}}}, NotImplementedError),
         (READ | {"NotAction": "*"}, NotImplementedError),
+        (READ | {"Resource": "${ec2:SourceInstanceARN}"}, NotImplementedError),
     ],
 )
 def test_what_is_not_known_is_refused_and_not_passed(statement: dict[str, Any], error: type[Exception]) -> None:

@@ -87,7 +87,9 @@ def let_nodes_report(nodes: iam.IPrincipal) -> None:
 
     Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html,
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html and
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
+    https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSEC2VssSnapshotPolicy.html, in which AWS itself
+    lets an instance act on itself alone by this condition. A variable alone is no resource: IAM takes an ARN or `*`,
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
     """
     own = {"events:source": REPORT_SOURCE, "events:detail-type": REPORT_DETAIL_TYPE}
     nodes.add_to_principal_policy(
