@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from aws_cdk import Stack
+from aws_cdk import CfnResource, Stack
+from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -128,6 +129,22 @@ def make_prometheus(cluster: "TrainingCluster", observability: Observability | N
     )
     made.grant_write(cluster.role)
     return made
+
+
+def start_with_groups(cluster: "TrainingCluster") -> None:
+    """Have CloudFormation make the power function when it is done with the groups and their lifecycle hooks.
+
+    A group that gets its nodes before would make the deployment wait for them, and no hook would hold nodes that are
+    launched before it is there.
+
+    Args:
+        cluster: The cluster, with its health function, which makes hooks.
+    """
+    for fleet in cluster.node_groups:
+        hooks: list[CfnResource] = [
+            one for one in fleet.node.children if isinstance(one, autoscaling.CfnLifecycleHook)
+        ]
+        cluster.power.function.node.add_dependency(*(hooks or [fleet.owner]))
 
 
 def make_idle_stop(

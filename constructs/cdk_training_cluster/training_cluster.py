@@ -27,6 +27,7 @@ from cdk_training_cluster.cluster_parts import (
     make_prometheus,
     make_spend,
     shared_file_system,
+    start_with_groups,
     watch_checkpoints,
 )
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
@@ -235,10 +236,6 @@ class TrainingCluster(Construct):
                 for nodes in together.nodes
             },
         )
-        for fleet in self.node_groups:
-            # The function learns of a group when CloudFormation is done with it: a group that gets its nodes
-            # before would make the deployment wait for them.
-            self.power.function.node.add_dependency(fleet.owner)
         self.bootstrap_alarm: cloudwatch.Alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
         make_run_alarms(self, self.cluster_name, self.alert_topic)
         self.hydration: DatasetHydration | None = make_hydration(self, self._common)
@@ -246,6 +243,7 @@ class TrainingCluster(Construct):
             self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts
         )
         self.health: NodeHealth = NodeHealth(self, "Health", **self._common, fleets=self.node_groups, policy=health)
+        start_with_groups(self)
         self.billing_alarms: BillingAlarms | None = make_billing_alarms(self, self._common, budget)
         self.resume_document: ResumeDocument = ResumeDocument(
             self,

@@ -27,6 +27,8 @@ from local_aws.cloudformation.resources.base import Call, Handler
 from local_aws.cloudformation.stack_tags import with_stack_tags
 from local_aws.cloudformation.stacks import Region, Stack, StackResource, now
 
+# As CloudWatch Logs says it: https://github.com/hashicorp/terraform-provider-aws/issues/42947
+_BEING_UPDATED = "Requested resource is currently being updated. Please try again later."
 _RETAINED = frozenset({"Retain", "RetainExceptOnCreate"})
 
 
@@ -48,6 +50,7 @@ class Deployment:
         self._client = client
         self._pseudo = pseudo
         self._imports: set[str] = set()
+        self._touched: dict[str, frozenset[str]] = {}
 
     def create(self, plan: Plan) -> None:
         """Create the stack's resources; if one fails, delete those that were made (unless the request keeps them)."""
@@ -154,7 +157,7 @@ class Deployment:
         try:
             resource.properties = self._properties(plan, logical_id)
             self._refuse_taken_name(resource)
-            self._make(resource)
+            self._make(plan, resource)
         except ResourceError as failure:
             self._stack.say_of(resource, "CREATE_FAILED", str(failure))
             raise ResourceError(f"The following resource(s) failed to create: [{logical_id}].") from failure
@@ -175,14 +178,23 @@ class Deployment:
                 if other is not resource and (other.type, other.physical_id) == (resource.type, name) and is_alike:
                     raise ResourceError(f"{name} already exists in stack {stack.id}")
 
-    def _make(self, resource: StackResource) -> None:
+    def _make(self, plan: Plan, resource: StackResource) -> None:
         call = self._call(resource)
         try:
+            self._refuse_contention(plan, resource.logical_id, _handler(resource).touches(call, resource.properties))
             resource.attributes = _handler(resource).create(call, resource.properties)
         except Exception as error:
             raise ResourceError(reason_of(error, resource.type)) from error
         finally:
             resource.physical_id = call.physical_id or None
+
+    def _refuse_contention(self, plan: Plan, logical_id: str, touched: frozenset[str]) -> None:
+        """Fail a resource that changes the same as another that CloudFormation makes at the same time."""
+        for other, theirs in self._touched.items():
+            if touched & theirs and not templates.depends_on(plan.template, logical_id, other):
+                raise HandlerError(_BEING_UPDATED, "ResourceConflict")
+        if touched:
+            self._touched[logical_id] = touched
 
     def _change(self, plan: Plan, was: StackResource, replaced: list[StackResource]) -> None:
         logical_id, stack = was.logical_id, self._stack
@@ -201,7 +213,7 @@ class Deployment:
                     "UPDATE_IN_PROGRESS",
                     "Requested update requires the creation of a new physical resource; hence creating one.",
                 )
-                self._make(resource)
+                self._make(plan, resource)
                 replaced.append(was)
             else:
                 resource.properties = properties

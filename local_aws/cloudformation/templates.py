@@ -12,6 +12,7 @@ import yaml
 
 from local_aws.cloudformation.failures import ValidationError
 
+_COMES_LAST = "AWS::AutoScaling::LifecycleHook"
 _SECTIONS = frozenset(
     {
         "AWSTemplateFormatVersion",
@@ -201,8 +202,23 @@ def _substitutions(value: Any) -> Iterator[str]:
     yield from references(own)
 
 
+def depends_on(template: Mapping[str, Any], logical_id: str, other: str) -> bool:
+    """Say whether a resource depends on another, by itself or by what it depends on."""
+    resources, seen, ahead = template["Resources"], set[str](), [logical_id]
+    while ahead:
+        found = {name for name in references(resources[ahead.pop()]) if name in resources} - seen
+        seen |= found
+        ahead += found
+    return other in seen
+
+
 def dependency_order(template: Mapping[str, Any], active: set[str]) -> list[str]:
     """Return the logical ids of the active resources, each after all that it depends on.
+
+    CloudFormation makes resources at the same time where it can, so that one may come long after another that does
+    not depend on it. Lifecycle hooks, and what depends on them, come last: what is launched before is not held.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-dependson.html and
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
 
     Raises:
         ValidationError: if they depend on each other in a circle.
@@ -228,4 +244,8 @@ def dependency_order(template: Mapping[str, Any], active: set[str]) -> list[str]
 
     for logical_id in needs:
         visit(logical_id, ())
-    return order
+    late: set[str] = set()
+    for logical_id in order:
+        if template["Resources"][logical_id]["Type"] == _COMES_LAST or late.intersection(needs[logical_id]):
+            late.add(logical_id)
+    return sorted(order, key=late.__contains__)

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import (
     ClusterNetwork,
@@ -25,6 +25,7 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.nodes.runs import _WATCHES
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from local_aws.cloudformation.templates import depends_on
 from synthesis import ZONE, new_stack, only, resources
 
 _WORKERS = NodeGroup(name="workers", instance_types=["p4de.24xlarge"], count=8)
@@ -191,9 +192,12 @@ def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_th
     assert "ManagedPolicyArns" not in resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]
 
 
-def test_the_function_learns_of_a_group_when_cloudformation_is_done_with_it(stack: Stack) -> None:
-    groups = set(resources(stack, "AWS::AutoScaling::AutoScalingGroup"))
-    assert groups < set(only(stack, "AWS::Lambda::Function", _POWER)["DependsOn"])
+def test_the_function_learns_of_a_group_when_cloudformation_is_done_with_it_and_its_hooks(stack: Stack) -> None:
+    template = Template.from_stack(stack).to_json()
+    groups, hooks = (resources(stack, f"AWS::AutoScaling::{kind}") for kind in ("AutoScalingGroup", "LifecycleHook"))
+    assert (len(groups), len(hooks)) == (2, 4)
+    (function,) = resources(stack, "AWS::Lambda::Function", _POWER)
+    assert [name for name in (*groups, *hooks) if not depends_on(template, function, name)] == []
 
 
 def test_what_belongs_to_others_is_opened_to_the_nodes_and_to_operators_and_peers_are_let_in() -> None:

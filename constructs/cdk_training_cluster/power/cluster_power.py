@@ -83,7 +83,8 @@ class ClusterPower(Guardrail):
     lowered to one instance, the least that EC2 has, while its group is stopped, and raised before the group starts:
     if EC2 then lacks instances, the function reports that, and asks for them again each minute.
 
-    Let `schedule` depend on the groups: the first run then comes when CloudFormation is done with them.
+    Let `schedule` depend on the groups and on their lifecycle hooks: the first run then comes when CloudFormation is
+    done with them, and no node is launched that a hook does not hold.
 
     The function itself notifies the topic, once when it begins and once when it ends, that nodes are missing, that
     more nodes run than should, that nodes run different launch template versions, and that a Capacity Block or a

@@ -77,6 +77,10 @@ class Handler:
         """Make the resource, tell `call.made` its physical id, and return its attributes for Fn::GetAtt."""
         raise NotImplementedError
 
+    def touches(self, call: Call, properties: Properties) -> frozenset[str]:  # noqa: ARG002 - for those that do
+        """Return what the creation changes beside the resource: two may not change one thing at the same time."""
+        return frozenset()
+
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         """Change the resource in place from `before` to `properties` and return attributes that changed."""
         del call

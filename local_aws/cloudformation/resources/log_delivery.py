@@ -12,6 +12,22 @@ def _configured(_: Call, properties: Properties) -> Properties:
     return {**properties, "_Configuration": {"destinationResourceArn": properties["DestinationResourceArn"]}}
 
 
+class _Delivery(Regular):
+    """A delivery, which changes its source and what it delivers to.
+
+    Of deliveries that are made at the same time, CloudWatch refuses one whose source or destination is that of
+    another: https://github.com/hashicorp/terraform-provider-aws/issues/42194. Whether a log group behind two
+    destinations counts, no document says.
+    """
+
+    def touches(self, call: Call, properties: Properties) -> frozenset[str]:
+        """Return the source, and what is behind the destination."""
+        name = properties["DeliveryDestinationArn"].rpartition(":")[2]
+        found = call.client("logs").get_delivery_destination(name=name)["deliveryDestination"]
+        behind = found["deliveryDestinationConfiguration"]["destinationResourceArn"].removesuffix(":*")
+        return frozenset({properties["DeliverySourceName"], behind})
+
+
 HANDLERS: tuple[Handler, ...] = (
     Regular(
         type="AWS::Logs::DeliverySource",
@@ -35,7 +51,7 @@ HANDLERS: tuple[Handler, ...] = (
         also_supported=frozenset({"DestinationResourceArn"}),
         prepare=_configured,
     ),
-    Regular(
+    _Delivery(
         type="AWS::Logs::Delivery",
         service="logs",
         create_with=Action("create_delivery", "DeliveryDestinationArn DeliverySourceName"),

@@ -37,6 +37,7 @@ def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: k
         removal_policy=RemovalPolicy.DESTROY,
         encryption_key=encryption_key,
     )
+    before: logs.CfnDelivery | None = None
     for part_id, kind in _LOGS.items():
         part = Construct(scope, part_id)
         name = Names.unique_resource_name(part, max_length=_MAX_NAME, separator="-")
@@ -52,4 +53,9 @@ def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: k
         )
         # It names the source by its name, which CloudFormation takes for no reference.
         delivery.node.add_dependency(source)
+        if before is not None:
+            # CloudWatch refuses deliveries that share an end and are made or deleted at the same time.
+            # https://github.com/hashicorp/terraform-provider-aws/issues/42194
+            delivery.add_dependency(before)
+        before = delivery
     return group

@@ -1,6 +1,7 @@
 """What a cluster whose jobs run on Slurm is made of."""
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -152,6 +153,8 @@ def test_the_functions_do_not_take_login_nodes_for_nodes_of_the_cluster(template
 def test_logs_of_scheduler_and_jobs_are_delivered(template: Template) -> None:
     kinds = [each["Properties"]["LogType"] for each in template.find_resources("AWS::Logs::DeliverySource").values()]
     assert kinds == ["PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS"]
+    deliveries = template.find_resources("AWS::Logs::Delivery")
+    assert any(first in deliveries[second]["DependsOn"] for first, second in permutations(deliveries))
 
 
 def test_queues_and_the_smallest_controller_with_room(template: Template) -> None:
