@@ -49,6 +49,7 @@ class LaunchContext:
     Attributes:
         image_architectures: Architecture by image id.
         image_platforms: Platform by image id, as a Capacity Reservation spells it; Linux/UNIX if not listed.
+        image_volumes: Device name and snapshot size in GiB of the root volume, by image id.
         security_group_vpcs: VPC id by security group id.
         placement_groups: Strategy by placement group name.
         instance_profiles: Names and ARNs of instance profiles.
@@ -63,6 +64,7 @@ class LaunchContext:
 
     image_architectures: Mapping[str, str]
     image_platforms: Mapping[str, str] = field(default_factory=dict)
+    image_volumes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     security_group_vpcs: Mapping[str, str]
     placement_groups: Mapping[str, str]
     instance_profiles: frozenset[str] = frozenset()

@@ -69,6 +69,22 @@ def the_image_fits_the_type(launch: Launch) -> None:
         )
 
 
+def the_root_volume_holds_the_image(launch: Launch) -> None:
+    """Refuse a root volume that is smaller than the image's snapshot.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_EbsBlockDevice.html
+    """
+    device, needed = launch.context.image_volumes.get(str(launch.data.get("ImageId")), ("", 0))
+    for mapping in launch.data.get("BlockDeviceMappings") or []:
+        size = (mapping.get("Ebs") or {}).get("VolumeSize")
+        if mapping.get("DeviceName") == device and size is not None and int(size) < needed:
+            raise Ec2Refusal(
+                "InvalidBlockDeviceMapping",
+                f"Volume of size {size}GB is smaller than snapshot of {launch.data['ImageId']}, "
+                f"expect size >= {needed}GB",
+            )
+
+
 def user_data_is_small(launch: Launch) -> None:
     """Refuse user data that is not base64, or more than 16 KB raw.
 
@@ -168,6 +184,7 @@ RULES: tuple[Callable[[Launch], None], ...] = (
     the_type_exists,
     the_image_exists,
     the_image_fits_the_type,
+    the_root_volume_holds_the_image,
     user_data_is_small,
     interface_rules.groups_and_subnet_are_said_once,
     interface_rules.the_primary_interface_is_there,

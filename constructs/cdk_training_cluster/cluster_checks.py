@@ -8,7 +8,7 @@ from constructs import Construct, IConstruct
 
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.network import DEFAULT_CIDR, ClusterNetwork, node_range_of
 from cdk_training_cluster.nodes import IdlePolicy, NodeGroup, Schedule
 from cdk_training_cluster.nodes.rules import ClusterContext, by_rule, cluster_problems, together_warnings
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
@@ -76,6 +76,7 @@ def check_cluster(
         availability_zone=availability_zone if network is None else network.availability_zone,
         public_subnet=network is not None and network.is_public,
         existing_network=network is not None and network.spare_range is None,
+        node_range=node_range_of(DEFAULT_CIDR) if network is None else network.node_range,
         schedule=schedule,
         words=words,
         orchestrator=orchestrator.kind,

@@ -17,12 +17,22 @@ from moto.ssm.models import Parameter, ssm_backends
 
 @dataclass(frozen=True)
 class PublicImage:
-    """One image: the parameter that tells its id, what it runs on, and the name of its root device."""
+    """An image that AWS publishes.
+
+    Attributes:
+        parameter: The public parameter that holds the image's id.
+        architecture: The architecture.
+        root_device: The name of the root device.
+        name: The image's name.
+        snapshot_gib: The size of its root snapshot, in GiB. No document states that of the Deep Learning images; the
+            EC2 console suggests 100: https://github.com/aws/deep-learning-containers/pull/2425
+    """
 
     parameter: str
     architecture: str
     root_device: str
     name: str
+    snapshot_gib: int = 100
 
     @property
     def id(self) -> str:
@@ -53,6 +63,9 @@ def _eks_image(place: str) -> PublicImage:
         place.partition("/")[0],
         "/dev/xvda",
         f"EKS-optimized Amazon Linux 2023 ({place})",
+        # The disk size that EKS gives a node without a launch template.
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
+        20,
     )
 
 
@@ -66,6 +79,8 @@ BATCH_IMAGE = PublicImage(
     "x86_64",
     "/dev/xvda",
     "ECS-optimized Amazon Linux 2023 (gpu)",
+    # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/al2-storage-config.html
+    30,
 )
 """The image that Batch takes for GPUs."""
 
@@ -125,6 +140,7 @@ def prepare(account: str, region: str) -> None:
             root_device_name=image.root_device,
             region_name=f"{region}a",
         )
+        ec2.amis[image.id].ebs_snapshot.volume.size = image.snapshot_gib
         parameters[image.parameter].append(
             Parameter(
                 account_id=account,

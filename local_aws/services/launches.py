@@ -86,6 +86,7 @@ def context_of(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room
     return LaunchContext(
         image_architectures={image: ec2.amis[image].architecture} if image in ec2.amis else {},
         image_platforms={image: _platform(ec2.amis[image])} if image in ec2.amis else {},
+        image_volumes={image: _root_volume(ec2.amis[image])} if image in ec2.amis else {},
         security_group_vpcs={name: group.vpc_id for name, group in groups.items() if group},
         placement_groups={name: group.strategy for name, group in groups_of(ec2).items()},
         instance_profiles=frozenset(text for profile in profiles for text in (profile.name, profile.arn)),
@@ -103,6 +104,10 @@ def _platform(image: Any) -> str:
     """Return an image's platform as a Capacity Reservation spells it."""
     # What moto's images lack.
     return str(getattr(image, "platform_details", "Windows" if image.platform == "windows" else "Linux/UNIX"))
+
+
+def _root_volume(image: Any) -> tuple[str, int]:
+    return str(image.root_device_name), int(image.ebs_snapshot.volume.size)
 
 
 def check(ec2: Any, data: Mapping[str, Any], subnet_id: str | None, *, room: bool = False) -> Launch:

@@ -13,6 +13,7 @@ from local_aws.launch_rules import check_launch
 
 CONTEXT = LaunchContext(
     image_architectures={"ami-1": "x86_64", "ami-2": "arm64"},
+    image_volumes={"ami-1": ("/dev/xvda", 100)},
     security_group_vpcs={"sg-1": "vpc-1", "sg-2": "vpc-2"},
     placement_groups={"together": "cluster"},
     instance_profiles=frozenset({"node"}),
@@ -44,6 +45,10 @@ ONLY: dict[str, tuple[dict[str, Any], str]] = {
     "the_type_exists": ({"InstanceType": "p9.48xlarge"}, "InvalidParameterValue"),
     "the_image_exists": ({"ImageId": "ami-9"}, "InvalidAMIID.NotFound"),
     "the_image_fits_the_type": ({"ImageId": "ami-2"}, "InvalidParameterValue"),
+    "the_root_volume_holds_the_image": (
+        {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 99}}]},
+        "InvalidBlockDeviceMapping",
+    ),
     "user_data_is_small": ({"UserData": "eA==" + "A" * 40000}, "InvalidUserData.Malformed"),
     "groups_and_subnet_are_said_once": ({"SubnetId": "subnet-1"}, "InvalidParameterCombination"),
     "the_primary_interface_is_there": (

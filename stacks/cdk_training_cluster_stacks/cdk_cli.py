@@ -14,9 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file, refuse_past_ends
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
-from cdk_training_cluster_stacks.overview import past_ends
 
 if TYPE_CHECKING:
     import boto3
@@ -82,8 +81,7 @@ def run(
     cluster = read_cluster_file(file)
     cli = _cli(os.environ)
     if command in _MAKES:
-        for warning in past_ends(cluster, datetime.now(UTC)):
-            sys.stderr.write(f"warning: {warning}\n")
+        refuse_past_ends(file, cluster, datetime.now(UTC))
     if command is not CdkCommand.SYNTH:
         _check_account(command, cluster, profile, others)
     arguments = [*command.arguments(cluster, all=all), "--app", _APP, "--context", f"cluster={file}"]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from decimal import Decimal
 
 from aws_cdk import App
@@ -19,12 +18,11 @@ from cdk_training_cluster_stacks.showing import Table, print_paragraph, print_ta
 _WARNING = "aws:cdk:warning"
 
 
-def show(cluster: ClusterFile, *, now: datetime) -> None:
+def show(cluster: ClusterFile) -> None:
     """Synthesize the stacks of a cluster file in memory and show them on standard output.
 
     Args:
         cluster: What the file says.
-        now: The time, which the stacks do not depend on, but what can be made of them does.
 
     Raises:
         ValueError: A construct refuses its settings.
@@ -32,7 +30,7 @@ def show(cluster: ClusterFile, *, now: datetime) -> None:
     """
     with built_stacks(cluster, synthesize=True) as (app, stack):
         fleets = stack.training_cluster.node_groups
-        warnings = [*sorted(set(_warnings(app))), *past_ends(cluster, now)]
+        warnings = sorted(set(_warnings(app)))
         prices = [*_prices(cluster.region, stack.training_cluster)]
     console = terminal()
     print_paragraph(console, f"{cluster.name} in {cluster.availability_zone}", style="bold")
@@ -147,22 +145,6 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
         bucket = dataset.bucket or "(made by the foundation)"
         directory = files.mount_point + dataset.file_system_path.rstrip("/")
         yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
-
-
-def past_ends(cluster: ClusterFile, now: datetime) -> Iterator[str]:
-    """Yield a warning for each new reservation whose end is over, which synthesis, without a clock, does not know.
-
-    Args:
-        cluster: What the file says.
-        now: The time.
-    """
-    for group in cluster.node_groups:
-        end = group.capacity.to_capacity().end_time
-        if end is not None and end <= now:
-            yield (
-                f"node group {group.name!r}: the reservation's end, {end:%Y-%m-%d %H:%M} UTC, is past: EC2 makes no "
-                "reservation that is over, and one that was made is gone; give a later end, or until_cancelled"
-            )
 
 
 def _warnings(app: App) -> Iterator[str]:

@@ -79,13 +79,20 @@ def test_the_cli_runs_the_app_of_the_package(place: Path, given: list[str], aske
 
 
 @pytest.mark.parametrize("command", ["synth", "diff", "deploy"])
-def test_a_reservation_whose_end_is_past_is_warned_of_before_the_cli_runs(place: Path, command: str) -> None:
-    """Synthesis knows no clock."""
+def test_a_reservation_that_has_ended_is_refused_before_the_cli_runs(place: Path, command: str) -> None:
+    """Synthesis reads no clock."""
     _bootstrap()
-    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2020-01-01T00:00:00Z}}}}}}\n")
+    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2026-11-02T00:00:00Z}}}}}}\n")
     result = CliRunner().invoke(training_cluster, [command, "pod.yaml"])
-    assert result.exit_code == 0
-    assert result.stderr.startswith("warning: node group 'w': the reservation's end, 2020-01-01 00:00 UTC, is past: ")
+    assert result.exit_code == 2
+    place_in_file = "pod.yaml:4: node_groups[0].capacity.reservation.end"
+    assert result.stderr.startswith(f"error: {place_in_file}: must be in the future, got 2026-11-02 00:00 UTC: ")
+    assert not (place / "asked").exists()
+
+
+def test_a_cluster_whose_reservation_has_ended_can_be_destroyed(place: Path) -> None:
+    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2026-11-02T00:00:00Z}}}}}}\n")
+    assert CliRunner().invoke(training_cluster, ["destroy", "pod.yaml"]).exit_code == 0
     assert (place / "asked").exists()
 
 

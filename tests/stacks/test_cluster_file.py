@@ -274,7 +274,7 @@ def test_editors_mark_what_reading_refuses(tmp_path: Path, where: str, value: ob
 # Of each number what is just taken, and what is just refused.
 NUMBERS: dict[str, tuple[list[float], list[float]]] = {
     "node_groups.0.count": ([1], [0, -2]),
-    "node_groups.0.root_volume_gib": ([1, 65_536], [0, 65_537]),
+    "node_groups.0.root_volume_gib": ([8, 65_536], [7, 65_537]),
     "node_groups.0.warm_pool.size": ([1, 8], [0, 9]),
     "node_groups.0.capacity.spot.max_price": ([0.001], [0, 0.0009]),
     "node_groups.0.capacity.spot_fleet.max_price": ([0.000001], [0, -1]),

@@ -28,7 +28,8 @@ TEXTS = {
     ),
     "an unknown tag": (
         "name: !Ref x\n",
-        "cluster.yaml:1: is not YAML in column 7: could not determine a constructor for the tag '!Ref'",
+        "cluster.yaml:1: is not YAML in column 7: the tag '!Ref' is not one of a cluster file; write the "
+        "value without it",
     ),
     "two documents": (
         "name: a\n---\nname: b\n",

@@ -28,6 +28,22 @@ CHANGES = {
             "subnet in us-east-1b, or set the cluster's availability_zone to us-east-1c"
         ],
     ),
+    "a range beside an existing network": (
+        "file_system: {}",
+        "file_system: {}\nvpc_cidr: 10.0.0.0/16\nnetwork: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d}",
+        [
+            "4: vpc_cidr: vpc_cidr and network exclude each other: an existing VPC has its own range; leave one of "
+            "them out"
+        ],
+    ),
+    "a layer of another region": (
+        "file_system: {}",
+        "file_system: {}\npowertools_layer_arn: arn:aws:lambda:us-east-2:111122223333:layer:powertools:1",
+        [
+            "4: powertools_layer_arn: the layer is in us-east-2 and the cluster in us-east-1b; name a layer of the "
+            "zone's region"
+        ],
+    ),
     "a key of another region": (
         "file_system: {}",
         "file_system: {}\n"

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks import command
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file, schema_text
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file, refuse_past_ends, schema_text
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.commands.options import complete_file
-from cdk_training_cluster_stacks.overview import show
+from cdk_training_cluster_stacks.problems import ClusterFileError
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 
@@ -180,28 +180,29 @@ _ENDS = {
 }
 
 
-def test_a_reservation_whose_end_is_past_is_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
+def test_reservations_that_have_ended_are_refused_with_their_places(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(_with_groups(f"capacity: {{reservation: {{end: {end}}}}}" for end in _ENDS))
-    show(read_cluster_file(file), now=_NOW)
-    said = [line for line in capsys.readouterr().out.splitlines() if "is past" in line]
-    assert said == [
-        f"warning: node group 'g{at}': the reservation's end, 2026-12-24 {told} UTC, is past: EC2 makes no "
-        "reservation that is over, and one that was made is gone; give a later end, or until_cancelled"
+    with pytest.raises(ClusterFileError) as raised:
+        refuse_past_ends(file, read_cluster_file(file), _NOW)
+    assert [(problem.path, problem.message) for problem in raised.value.problems] == [
+        (
+            f"node_groups[{at}].capacity.reservation.end",
+            f"must be in the future, got 2026-12-24 {told} UTC: EC2 makes no reservation that has ended, and one "
+            "that it made is gone; give a later end, or until_cancelled",
+        )
         for at, told in enumerate(_ENDS.values())
         if told
     ]
 
 
-def test_a_warning_of_the_command_s_own_leaves_the_status_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["2020-01-01T00:00:00Z", "2026-11-02T00:00:00Z"])
+def test_check_refuses_a_reservation_that_has_ended(tmp_path: Path, end: str) -> None:
     file = tmp_path / "pod.yaml"
-    file.write_text(_with_groups(["capacity: {reservation: {end: 2020-01-01T00:00:00Z}}"]))
+    file.write_text(_with_groups([f"capacity: {{reservation: {{end: {end}}}}}"]))
     result = RUN.invoke(training_cluster, ["check", str(file)])
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert "warning: node group 'g0': the reservation's end, 2020-01-01 00:00 UTC, is past: " in result.stdout
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "must be in the future, got 20" in result.stderr
 
 
 def test_how_groups_are_bought_is_shown_in_plain_words(tmp_path: Path) -> None:

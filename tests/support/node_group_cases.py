@@ -87,6 +87,7 @@ class ClusterCase:
     errors: tuple[str, ...] = ()
     warnings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     public_subnet: bool = False
+    node_range: str | None = None
     policy: IdlePolicy | None = None
 
 
@@ -95,6 +96,7 @@ def together(
     groups: Sequence[Mapping[str, Any]],
     warnings: Mapping[str, str] | None = None,
     public_subnet: bool = False,
+    node_range: str | None = None,
     policy: IdlePolicy | None = None,
 ) -> ClusterCase:
     """A case of node groups called a, b, c … with these settings."""
@@ -103,5 +105,6 @@ def together(
         errors=errors,
         warnings=warnings or {},
         public_subnet=public_subnet,
+        node_range=node_range,
         policy=policy,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk_training_cluster import Capacity, IdlePolicy, Placement
+from cdk_training_cluster import Capacity, IdlePolicy, InterfaceLayout, Placement
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, ClusterCase, together, unknown_number, unknown_text
 
 _ARN = f"arn:aws:ec2:us-east-1:111122223333:capacity-reservation/{RESERVED}"
@@ -32,6 +32,13 @@ def _together(names: str, most: int, counts: str) -> str:
     return (
         f"node groups {names} must have at most {most} nodes together, as many instances as {RESERVED} has, got "
         f"{counts}: lower a count, or give one a reservation of its own"
+    )
+
+
+def _different(setting: str, given: str) -> str:
+    return (
+        f"{setting} of {RESERVED} must be the same in each node group that uses it, got {given}: a reservation has "
+        "one; correct the others"
     )
 
 
@@ -99,25 +106,70 @@ def _either(names: str, given: str) -> str:
 
 
 CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
+    "sharedFacts": (
+        together(
+            _different("instance_count", "8 for 'a' and 16 for 'b'"),
+            groups=[
+                {"capacity": _held(instance_count=8), "count": 1},
+                {"capacity": _held(instance_count=16), "count": 1},
+            ],
+        ),
+        together(
+            _different("instance_platform", "Linux/UNIX for 'a' and SUSE Linux for 'b'"),
+            groups=[
+                {"capacity": _held(instance_platform="Linux/UNIX"), "count": 1},
+                {"capacity": _held(instance_platform="SUSE Linux"), "count": 1, "machine_image": OWN_IMAGE},
+            ],
+        ),
+        together(
+            groups=[
+                {"capacity": _held(instance_count=8), "count": 1},
+                {"capacity": _held(instance_count=None), "count": 1},
+            ]
+        ),
+    ),
+    "addresses": (
+        together(
+            "the network interfaces of all nodes need 124 IP addresses, and the nodes' subnet 10.0.0.128/25 has 123: "
+            "lower count, or give the network a larger cidr",
+            groups=[{"count": 100}, {"count": 24}],
+            node_range="10.0.0.128/25",
+        ),
+        together(groups=[{"count": 100}, {"count": 23}], node_range="10.0.0.128/25"),
+        together(groups=[{"count": 100}, {"count": 24}]),
+        together(groups=[{"count": unknown_number()}, {"count": 124}], node_range="10.0.0.128/25"),
+        together(
+            "the network interfaces of all nodes need 128 IP addresses, and the nodes' subnet 10.0.0.128/25 has 123: "
+            "lower count, or give the network a larger cidr",
+            groups=[{"count": 16, "interface_layout": InterfaceLayout.BANDWIDTH_OPTIMISED}],
+            node_range="10.0.0.128/25",
+        ),
+    ),
     "sharedCount": (
         *(
             together(
-                groups=[{"capacity": capacity(instance_count=8), "count": 4}, {"capacity": capacity(), "count": 4}]
+                groups=[
+                    {"capacity": capacity(instance_count=8), "count": 4},
+                    {"capacity": capacity(instance_count=None), "count": 4},
+                ]
             )
             for capacity in (_held, _block)
         ),
         *(
             together(
                 _together("'a' and 'b'", 8, "4 + 5"),
-                groups=[{"capacity": capacity(instance_count=8), "count": 4}, {"capacity": capacity(), "count": 5}],
+                groups=[
+                    {"capacity": capacity(instance_count=8), "count": 4},
+                    {"capacity": capacity(instance_count=None), "count": 5},
+                ],
             )
             for capacity in (_held, _block)
         ),
         together(
             _together("'a' and 'b' and 'd'", 7, "4 + 2 + 2"),
             groups=[
-                {"capacity": _held(), "count": 4},
-                {"capacity": _held(instance_count=8), "count": 2},
+                {"capacity": _held(instance_count=None), "count": 4},
+                {"capacity": _held(instance_count=7), "count": 2},
                 {"count": 100},
                 {"capacity": _held(instance_count=7), "count": 2},
             ],
@@ -132,7 +184,7 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
         together(
             groups=[
                 {"capacity": _held(instance_count=8), "count": 8},
-                {"capacity": _held(), "count": unknown_number()},
+                {"capacity": _held(instance_count=None), "count": unknown_number()},
             ]
         ),
         together(
@@ -292,7 +344,7 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
         together(
             groups=[
                 {"capacity": _held(instance_count=12), "count": 6},
-                {"capacity": _held(), "count": 6},
+                {"capacity": _held(instance_count=None), "count": 6},
                 {"capacity": _first(), "count": 1},
             ],
             warnings=_in_turn_too("'a' and 'b' and 'c'", _loses("'a' and 'b' use", "'c'")),
@@ -358,11 +410,11 @@ CLUSTER_CASES: Mapping[str, Sequence[ClusterCase]] = {
     "reservationOrBlock": (
         together(
             _either("'a' and 'b'", "Capacity.from_reservation() and Capacity.capacity_block()"),
-            groups=[{"capacity": _held()}, {"capacity": _block()}],
+            groups=[{"capacity": _held()}, {"capacity": _block(instance_count=None)}],
         ),
         together(
             _either("'a' and 'c'", "Capacity.capacity_block() and Capacity.from_reservation()"),
-            groups=[{"capacity": _block()}, {}, {"capacity": _held()}],
+            groups=[{"capacity": _block(instance_count=None)}, {}, {"capacity": _held()}],
         ),
         together(
             _either("'a' and 'b'", "capacity_blocks of Capacity.prioritized() and Capacity.from_reservation()"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, Placement
-from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, case, unknown_text
+from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, case, unknown_number, unknown_text
 from node_group_cases_types import FLEET_WARNING
 
 _SPOT, _FLEET = Capacity.spot(), Capacity.spot_fleet()
@@ -30,6 +30,11 @@ _OUTSIDE = {
     "reservationOutsidePlacementGroup": "the nodes go into a placement group that the reservation was not made in: "
     "EC2 may find too little of the reserved capacity close together, or launch a part of the nodes; leave placement "
     "out, or reserve inside a placement group and name it"
+}
+
+_APART = {
+    "noPlacementGroup": "placement is Placement.NONE for p5.48xlarge with Elastic Fabric Adapters: EC2 may place the "
+    "nodes far apart, with less bandwidth and more latency between them; leave placement out unless they work alone"
 }
 
 _SEVERAL = {
@@ -78,6 +83,13 @@ PLACEMENT_CASES: Mapping[str, Sequence[Case]] = {
         # AWS does not say what p3 can do.
         case(instance_types=["p3.16xlarge"], machine_image=OWN_IMAGE),
     ),
+    "noPlacementGroup": (
+        case(placement=Placement.NONE, warnings=_APART),
+        case(placement=Placement.NONE, count=unknown_number(), warnings=_APART),
+        case(placement=Placement.NONE, count=1),
+        case(placement=Placement.NONE, instance_types=["g5.xlarge"]),
+        case(),
+    ),
     "reservationOutsidePlacementGroup": (
         case(capacity=_HELD, placement=Placement.CLUSTER, warnings=_OUTSIDE),
         case(capacity=_RESERVATIONS_IN_TURN, placement=Placement.CLUSTER, warnings=_OUTSIDE),
@@ -90,7 +102,7 @@ PLACEMENT_CASES: Mapping[str, Sequence[Case]] = {
         case(capacity=_held(placement_group=unknown_text())),
         case(capacity=_RESERVATIONS_IN_TURN),
         case(capacity=_RESERVATION),
-        case(capacity=_RESERVATION, placement=Placement.NONE),
+        case(capacity=_RESERVATION, placement=Placement.NONE, warnings=_APART),
     ),
     "severalTypesInPlacementGroup": (
         case(**_SPOT_TYPES, placement=Placement.CLUSTER, warnings=_SEVERAL),

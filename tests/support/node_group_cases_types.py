@@ -83,6 +83,14 @@ def _unused(names: str) -> Mapping[str, str]:
     }
 
 
+def _small_root(given: int, wanted: int) -> Mapping[str, str]:
+    return {
+        "rootVolume": f"root_volume_gib is {given}, less than the {wanted} that AWS suggests for its image: EC2 "
+        "launches no node whose root volume is smaller than the image's snapshot; training-cluster preflight "
+        "compares them"
+    }
+
+
 def _apart(those: str, others: str) -> str:
     return (
         f"instance_types must not mix {those} with {others}: EFA does not work between them; make a node group for "
@@ -299,6 +307,12 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
         case(efa=False, count=unknown_number()),
         case(efa=True),
         case(instance_types=["g5.xlarge"], efa=False),
+    ),
+    "rootVolume": (
+        case(root_volume_gib=99, warnings=_small_root(99, 100)),
+        case(root_volume_gib=100),
+        case(root_volume_gib=unknown_number()),
+        case(root_volume_gib=99, machine_image=OWN_IMAGE),
     ),
     "image": (
         *(

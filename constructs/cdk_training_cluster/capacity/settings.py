@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, TypeAlias
 
 from cdk_training_cluster.capacity.choices import UntilCancelled
@@ -44,6 +44,11 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 """
 
 
+# Synthesis reads no clock: an end before the library's first release is over whenever it runs. The commands, which
+# know the time, refuse later ends that are over.
+_FIRST_END = datetime(2026, 11, 1, tzinfo=UTC)
+
+
 def end_problems(setting: str, end: object) -> Iterator[str]:
     """Say what is wrong with the end of a reservation."""
     if isinstance(end, UntilCancelled):
@@ -53,6 +58,8 @@ def end_problems(setting: str, end: object) -> Iterator[str]:
             f"{setting} must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or "
             f"UNTIL_CANCELLED: an idle reservation is billed all the same; got {shown(end)}"
         )
+    elif end < _FIRST_END:
+        yield f"{setting} must be in the future, got {end:%Y-%m-%d %H:%M}: EC2 makes no reservation that has ended"
 
 
 ReservationEnd: TypeAlias = Annotated[datetime | UntilCancelled | None, end_problems]

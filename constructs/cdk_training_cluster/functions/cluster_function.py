@@ -20,7 +20,7 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.functions.assets import function_source
-from cdk_training_cluster.functions.powertools import powertools_layer
+from cdk_training_cluster.functions.powertools import checked_layer, powertools_layer
 from cdk_training_cluster.runbooks import runbook
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.times import to_duration
@@ -159,7 +159,7 @@ class ClusterFunction(Construct):
             timeout=timeout,
             role=self.role,
             log_group=self.log_group,
-            layers=[powertools_layer or _public_layer(self)],
+            layers=[_public_layer(self) if powertools_layer is None else checked_layer(self, powertools_layer)],
             environment=variables,
             environment_encryption=encryption_key,
             # Two runs beside each other could both act on what only one of them changed. Lambda refuses the

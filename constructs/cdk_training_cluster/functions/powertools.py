@@ -53,6 +53,27 @@ def powertools_layer(scope: Construct, id: str) -> lambda_.ILayerVersion:
     return lambda_.LayerVersion.from_layer_version_arn(scope, id, arn)
 
 
+def checked_layer(scope: Construct, layer: lambda_.ILayerVersion) -> lambda_.ILayerVersion:
+    """Return a layer of the user's own, unless Lambda refuses it.
+
+    Args:
+        scope: What uses it.
+        layer: The layer.
+
+    Raises:
+        ValueError: The layer is in another region than the stack.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/adding-layers.html
+    """
+    arn, region = layer.layer_version_arn, Stack.of(scope).region
+    given = None if is_unknown(arn) or is_unknown(region) else arn.split(":")[3]
+    if given not in (None, region):
+        raise ValueError(
+            f"powertools_layer must be in {region}, the stack's region, got one in {given}: publish it in {region}"
+        )
+    return layer
+
+
 def _literal_arn(region: str) -> str:
     for (partition, account), regions in _PUBLISHERS.items():
         if region in regions:

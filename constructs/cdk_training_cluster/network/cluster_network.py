@@ -46,6 +46,20 @@ def _ip_range(setting: str, value: object) -> Iterator[str]:
 IpRange: TypeAlias = Annotated[str, _ip_range]
 """The IPv4 range of a VPC that holds a cluster."""
 
+DEFAULT_CIDR = "10.0.0.0/16"
+"""The IPv4 range of a VPC that is made, where the user gives none."""
+
+
+def node_range_of(cidr: str) -> str:
+    """Return the IPv4 range of the nodes' subnet: the upper half of its VPC.
+
+    Args:
+        cidr: The VPC's IPv4 range.
+    """
+    _, upper = ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=1)
+    return str(upper)
+
+
 _ONE_ZONE = (
     "A training cluster lives in the one zone that its user names: EFA traffic and a file system's clients do "
     "not leave it, and reserved accelerators are in one zone."
@@ -66,6 +80,7 @@ class ClusterNetwork(Construct):
     Attributes:
         spare_range: An IPv4 range of the VPC in which there is no subnet, for what needs a second zone. None: the VPC
             was there before.
+        node_range: The IPv4 range of the nodes' subnet. None: the subnet was there before.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html (EFA traffic stays in one zone and VPC)
     """
@@ -82,7 +97,7 @@ class ClusterNetwork(Construct):
         id: str,
         *,
         availability_zone: str | None = None,
-        cidr: IpRange = "10.0.0.0/16",
+        cidr: IpRange = DEFAULT_CIDR,
         vpc: ec2.IVpc | None = None,
         subnet: ec2.ISubnet | None = None,
         encryption_key: kms.IKey | None = None,
@@ -108,6 +123,7 @@ class ClusterNetwork(Construct):
         self._kept_unless_replaced: list[CfnResource] = []
         self._way_out: list[IDependable] = []
         self.spare_range: str | None = None
+        self.node_range: str | None = None
         if subnet is not None and vpc is not None:
             self.availability_zone = _zone_of(subnet, availability_zone)
             self.vpc, self.node_subnet = vpc, subnet
@@ -182,7 +198,8 @@ class ClusterNetwork(Construct):
 
     def _build(self, network: ipaddress.IPv4Network, encryption_key: kms.IKey | None) -> None:
         # Of L2 subnets: `ec2.Vpc` would ask AWS for the account's zones where the stack names its region.
-        lower, nodes_range = network.subnets(prefixlen_diff=1)
+        lower, _ = network.subnets(prefixlen_diff=1)
+        self.node_range = node_range_of(str(network))
         public_range, spare_range, *_ = lower.subnets(new_prefix=max(24, network.prefixlen + 3))
         self.spare_range = str(spare_range)
         vpc = ec2.CfnVPC(self, "Vpc", cidr_block=str(network), enable_dns_hostnames=True, enable_dns_support=True)
@@ -205,7 +222,7 @@ class ClusterNetwork(Construct):
             self,
             "NodeSubnet",
             availability_zone=self.availability_zone,
-            cidr_block=str(nodes_range),
+            cidr_block=self.node_range,
             vpc_id=vpc_id,
         )
         nat_gateway = public.add_nat_gateway()

@@ -32,11 +32,13 @@ class PublicImage:
     Attributes:
         parameter_name: The public SSM parameter that holds the newest image's id.
         root_device_name: The device name of its root volume; another name would add a volume, not size the root.
+        root_gib: The root volume that AWS suggests for it, in GiB. Default: - 100, as of Deep Learning images.
         has_lustre_client: Whether FSx for Lustre's client is in it. Default: - yes.
     """
 
     parameter_name: str
     root_device_name: str
+    root_gib: int = 100
     has_lustre_client: bool = True
 
 
@@ -73,7 +75,9 @@ def public_image(
         return _neuron_image(info)
     open_driver = _has_open_driver(info)
     if info.has_nvidia_gpus and open_driver and orchestrator is OrchestratorKind.BATCH:
-        return PublicImage(parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", has_lustre_client=False)
+        return PublicImage(
+            parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", root_gib=30, has_lustre_client=False
+        )
     if info.has_nvidia_gpus and open_driver:
         return PublicImage(
             parameter_name=_NVIDIA_PARAMETER.format(architecture=info.architectures[-1]),

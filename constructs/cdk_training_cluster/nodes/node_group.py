@@ -28,7 +28,9 @@ _NAME = Form(
     wanted="up to 63 letters, digits and hyphens, a letter first",
 )
 COUNT = Whole(minimum=1, advice=": to have no nodes for a while, stop the group; to have none at all, remove it")
-ROOT_VOLUME_GIB = Whole(minimum=1, maximum=MAX_VOLUME_GIB)
+# Amazon Linux 2023's own root volume: no image with an accelerator's driver is smaller.
+# https://docs.aws.amazon.com/linux/al2023/ug/ec2.html
+ROOT_VOLUME_GIB = Whole(minimum=8, maximum=MAX_VOLUME_GIB)
 
 
 def _types(setting: str, value: object) -> Iterator[str]:

@@ -17,6 +17,7 @@ class Words:
         idle_off: Those of nodes that are never stopped.
         set_idle_off: How to give a group these.
         no_schedule: The schedule of a group that has none though its cluster has one.
+        vpc_range: The setting that names the IPv4 range of a VPC that is made.
     """
 
     image = "a machine_image"
@@ -27,6 +28,7 @@ class Words:
     idle_off = "IdlePolicy.off()"
     set_idle_off = "idle_policy=IdlePolicy.off()"
     no_schedule = "Schedule([])"
+    vpc_range = "cidr"
 
     def call(self, call: str) -> str:
         """Return a call, such as `Capacity.spot()`."""
@@ -56,6 +58,7 @@ class FileWords(Words):
     idle_off = "off: true"
     set_idle_off = "idle: {off: true}"
     no_schedule = "schedule: {windows: []}"
+    vpc_range = "vpc_cidr"
 
     def call(self, call: str) -> str:
         """Return the key that stands for a call."""

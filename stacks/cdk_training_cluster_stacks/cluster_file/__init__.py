@@ -11,7 +11,12 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     NetworkSettings,
 )
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
-from cdk_training_cluster_stacks.cluster_file.reading import cluster_file_in, read_cluster_file, with_places
+from cdk_training_cluster_stacks.cluster_file.reading import (
+    cluster_file_in,
+    read_cluster_file,
+    refuse_past_ends,
+    with_places,
+)
 from cdk_training_cluster_stacks.cluster_file.schema import json_schema, schema_text
 
 __all__ = [
@@ -28,6 +33,7 @@ __all__ = [
     "cluster_file_in",
     "json_schema",
     "read_cluster_file",
+    "refuse_past_ends",
     "schema_text",
     "with_places",
 ]

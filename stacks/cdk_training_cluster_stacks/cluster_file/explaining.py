@@ -104,8 +104,12 @@ _OUR_OWN_WORDS = {"value_error", "too_long_text", "told"}
 """What is a whole sentence already: what constructs raise, texts that are too long, ways to buy."""
 
 
+_NUMBER_PATTERNS = {"int_type": r"[-+]?[0-9]+", "float_type": r"[-+]?[0-9]*\.?[0-9]+"}
+"""The texts that would be numbers without their quotes, by kind of mistake."""
+
+
 def _mend(kind: str, given: object, context: dict[str, Any]) -> str:
-    if kind == "int_type" and isinstance(given, str) and given.strip("+-").isdecimal():
+    if kind in _NUMBER_PATTERNS and isinstance(given, str) and re.fullmatch(_NUMBER_PATTERNS[kind], given):
         return "; take the quotes away"
     if kind == "string_type" and isinstance(given, bool | int | float):
         return f'; put it in quotes: "{shown(given)}"'

@@ -5,9 +5,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cdk_training_cluster.instance_types import Accelerator, AcceleratorKind, InstanceTypeInfo, NetworkCard
+from cdk_training_cluster.validation.bounds import Number
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag, Whole
+from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
+
+Gbps = Annotated[float, within(Number(minimum=0))]
+"""A bandwidth in Gbps."""
 
 
 class AcceleratorFacts(Settings):
@@ -28,7 +33,7 @@ class AcceleratorFacts(Settings):
     memory_mib: Count = Field(examples=[144384])
     """Memory of one device in MiB."""
 
-    fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
+    fraction: Annotated[float, within(Number(above=0, maximum=1))] = 1.0
     """The part of a physical device that one of these is."""
 
     cores_per_device: Count | None = None
@@ -52,7 +57,7 @@ class NetworkCardFacts(Settings):
     )
     """What may be attached to it."""
 
-    baseline_gbps: Annotated[float, Field(ge=0)] = Field(examples=[100])
+    baseline_gbps: Gbps = Field(examples=[100])
     """The card's own bandwidth in Gbps."""
 
 
@@ -108,7 +113,7 @@ class InstanceTypeFacts(Settings):
     """The cards that get an ordinary interface of their own for full IP bandwidth. Left out: every further
     card that has room."""
 
-    network_gbps: Annotated[float, Field(ge=0)] | None = None
+    network_gbps: Gbps | None = None
     """Network bandwidth of the whole type in Gbps."""
 
     hypervisor: Literal["nitro", "xen"] | None = None

@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from pydantic import ConfigDict, Field
 
 from cdk_training_cluster import Budget, Dataset, DatasetEvent, HealthPolicy, IdlePolicy, Schedule
+from cdk_training_cluster.network import DEFAULT_CIDR
 from cdk_training_cluster.storage import file_system_settings
 from cdk_training_cluster.storage.dataset import (
     CHUNK_MIB,
@@ -276,7 +277,7 @@ class ClusterFile(Settings):
     account: fields.AccountId | None = Field(default=None, examples=["111122223333"])
     """The AWS account, in quotes. Left out: the one that the deploying credentials belong to."""
 
-    vpc_cidr: fields.VpcCidr = Field(default="10.0.0.0/16", examples=["10.20.0.0/16"])
+    vpc_cidr: fields.VpcCidr = Field(default=DEFAULT_CIDR, examples=["10.20.0.0/16"])
     """The IPv4 range of the VPC that is made. It can never change; choose one that overlaps with no network that
     is to be peered with this one."""
 

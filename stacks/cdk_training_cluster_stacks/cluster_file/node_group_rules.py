@@ -10,6 +10,7 @@ from aws_cdk import Token
 from pydantic import TypeAdapter, ValidationError
 
 from cdk_training_cluster import Capacity, NodeGroup
+from cdk_training_cluster.network import DEFAULT_CIDR, node_range_of
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
 from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
@@ -35,6 +36,7 @@ from cdk_training_cluster_stacks.cluster_file.parts import (
 from cdk_training_cluster_stacks.cluster_file.schedule import ScheduleSettings
 from cdk_training_cluster_stacks.problems import Location
 
+_CIDR: TypeAdapter[str] = TypeAdapter(fields.VpcCidr)
 _ENGINE: TypeAdapter[OrchestratorSettings] = TypeAdapter(OrchestratorChoice)
 
 
@@ -61,6 +63,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         None if idle is None or "idle" not in file else idle.to_policy(),
         [each.to_info() for each in facts if each is not None],
         availability_zone=formed(file, "availability_zone", ZONE),
+        node_range=_node_range(file),
         schedule=None if schedule is None else schedule.to_schedule(),
         words=CLUSTER_FILE,
         orchestrator=orchestrator.kind,
@@ -82,6 +85,12 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
                 if not _needs(problem) & wrong_idle:
                     where = tuple(_NAMES.get(each, each) for each in problem.setting)
                     yield where, beside_its_place(problem, problem.of)
+
+
+def _node_range(file: Part) -> str | None:
+    """Return the IPv4 range of the nodes' subnet, if the cluster makes it."""
+    cidr = formed({"vpc_cidr": DEFAULT_CIDR, **file}, "vpc_cidr", _CIDR)
+    return None if cidr is None or "network" in file else node_range_of(cidr)
 
 
 def the_engine_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:

@@ -1,6 +1,7 @@
 """Turns a file into a `ClusterFile`, or into every problem it has."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS, example_of
 from cdk_training_cluster_stacks.cluster_file.explaining import explain, required_example, shown
+from cdk_training_cluster_stacks.cluster_file.fields import UNTIL_CANCELLED
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.rules import complaints
 from cdk_training_cluster_stacks.cluster_file.source import Source, TooManyValuesError, parse
@@ -95,6 +97,30 @@ def with_places(
     )
 
 
+def refuse_past_ends(path: str | Path, cluster: ClusterFile, now: datetime) -> None:
+    """Refuse a file with a new reservation that has ended. Synthesis reads no clock and cannot.
+
+    Args:
+        path: The file.
+        cluster: What the file says.
+        now: The time.
+
+    Raises:
+        ClusterFileError: A reservation has ended.
+    """
+    past = [
+        (
+            ("node_groups", at, "capacity", "reservation", "end"),
+            f"must be in the future, got {end:%Y-%m-%d %H:%M} UTC: EC2 makes no reservation that has ended, and one "
+            f"that it made is gone; give a later end, or {UNTIL_CANCELLED}",
+        )
+        for at, group in enumerate(cluster.node_groups)
+        if (end := group.capacity.to_capacity().end_time) is not None and end <= now
+    ]
+    if past:
+        raise with_places(path, past)
+
+
 def parsed(name: str, file: Path) -> Source:
     """Return what a file of settings says, and where.
 
@@ -111,10 +137,12 @@ def parsed(name: str, file: Path) -> Source:
         message, line = f"there is no such file{_others(name, file.parent, file.name)}", None
     except IsADirectoryError:
         message, line = f"is a directory; name a file{_others(name + '/', file)}", None
-    except UnicodeDecodeError:
+    except UnicodeDecodeError:  # a ValueError too
         message, line = "is not text in UTF-8", None
     except OSError as error:
         message, line = f"cannot be read: {error.strerror}", None
+    except ValueError:  # what the system says of a name with a null character
+        message, line = "is not a file name: it contains a null character", None
     except TooManyValuesError as error:
         message, line = str(error), None
     except RecursionError:

@@ -69,12 +69,21 @@ def the_subnet_is_in_the_zone_of_the_cluster(file: Part) -> Iterator[Complaint]:
         )
 
 
-def keys_are_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
-    """No service uses a key of another region."""
+def a_range_is_for_a_network_that_is_made(file: Part) -> Iterator[Complaint]:
+    """An existing VPC keeps its range."""
+    if "vpc_cidr" in file and file.get("network") is not None:
+        yield (
+            ("vpc_cidr",),
+            "vpc_cidr and network exclude each other: an existing VPC has its own range; leave one of them out",
+        )
+
+
+def what_is_named_is_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
+    """No service uses a key, a layer, a cluster, a plan or a reservation of another region."""
     zone = formed(file, "availability_zone", ZONE)
-    for place, region, _ in _keys(file):
+    for place, what, region in _regional(file):
         if zone and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
-            yield place, f"the key is in {region} and the cluster in {zone}; name a key of the zone's region"
+            yield place, f"the {what} is in {region} and the cluster in {zone}; name a {what} of the zone's region"
 
 
 def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
@@ -140,14 +149,22 @@ def scripts_exist(file: Part, directory: Path) -> Iterator[Complaint]:
             scripts = group.get(key)
             for place, script in enumerate(scripts if isinstance(scripts, list) else []):
                 name = formed({"name": script}, "name", _SCRIPT)
-                if name is not None and not (directory / name).is_file():
+                if name is not None and not _is_file(directory / name):
                     yield ("node_groups", at, key, place), f'there is no file "{name}" beside this one'
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # the name is longer than the system allows
+        return False
 
 
 RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     the_subnet_is_in_the_zone_of_the_cluster,
     datasets_need_a_file_system,
-    keys_are_in_the_region_of_the_cluster,
+    a_range_is_for_a_network_that_is_made,
+    what_is_named_is_in_the_region_of_the_cluster,
     keys_are_in_the_account_of_the_cluster,
     access_logs_need_a_bucket_that_is_made_here,
     facts_are_told_once,
@@ -161,6 +178,40 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     the_budget_can_be_watched,
 )
 """All that needs nothing but the file's own text."""
+
+
+def _regional(file: Part) -> Iterator[tuple[Location, str, str]]:
+    """Return the ARNs of what a cluster can only use in its own region: place, kind and region of each."""
+    yield from ((place, "key", region) for place, region, _ in _keys(file))
+    others: list[tuple[Location, str]] = [
+        (("powertools_layer_arn",), "layer"),
+        (("orchestrator", "hyperpod", "eks_cluster_arn"), "cluster"),
+    ]
+    for at, group in entries(file, "node_groups"):
+        capacity: Location = ("node_groups", at, "capacity")
+        others.append(((*capacity, "training_plan", "arn"), "training plan"))
+        bought = group.get("capacity")
+        turns = bought.get("prioritized") if isinstance(bought, Mapping) else None
+        for name in ("reservations", "capacity_blocks"):
+            named = turns.get(name) if isinstance(turns, Mapping) else None
+            count = len(named) if isinstance(named, list) else 0
+            others += [((*capacity, "prioritized", name, each), "reservation") for each in range(count)]
+    for place, what in others:
+        found = re.match(r"arn:[a-z-]+:[a-z0-9-]+:([a-z0-9-]+):", str(_value(file, place)))
+        if found:
+            yield place, what, found[1]
+
+
+def _value(file: Part, place: Location) -> Value:
+    value: Value = dict(file)
+    for step in place:
+        if isinstance(value, dict):
+            value = value.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        else:
+            return None
+    return value
 
 
 def _keys(file: Part) -> Iterator[tuple[Location, str, str]]:

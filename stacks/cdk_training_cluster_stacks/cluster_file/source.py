@@ -7,12 +7,13 @@ from typing import TypeAlias, cast
 
 import yaml
 
+from cdk_training_cluster.checks import shown
 from cdk_training_cluster_stacks.problems import Location
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+_NULL, _MERGE, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
 # Far more than the largest cluster has: an anchor of anchors can stand for any number of values.
@@ -32,14 +33,24 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own name
 
 
-for _tag, _pattern, _first in (
-    (_NULL, r"~|null|Null|NULL|", [*"~nN", ""]),
-    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
-    ("tag:yaml.org,2002:int", r"[-+]?(?:0|[1-9][0-9]*)", [*"-+0123456789"]),
-    ("tag:yaml.org,2002:float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
-    (_MERGE, "<<", ["<"]),
-):
-    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern})$"), _first)
+_SCALARS = {
+    _NULL: (re.compile(r"~|null|Null|NULL|"), [*"~nN", ""]),
+    "tag:yaml.org,2002:bool": (re.compile("true|True|TRUE|false|False|FALSE"), [*"tTfF"]),
+    "tag:yaml.org,2002:int": (re.compile(r"[-+]?(?:0|[1-9][0-9]*)"), [*"-+0123456789"]),
+    "tag:yaml.org,2002:float": (
+        re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"),
+        [*"-+.0123456789"],
+    ),
+    _MERGE: (re.compile("<<"), ["<"]),
+}
+for _tag, (_pattern, _first) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_pattern.pattern})$"), _first)
+_SCALARS[_TEXT] = (re.compile(r"(?s:.*)"), [])
+
+_FOREIGN_TAG = "the tag {!r} is not one of a cluster file; write the value without it"
+
+# A number with more digits is a slip; Python refuses to read one with more than 4,300.
+_MOST_DIGITS = 400
 
 
 @dataclass
@@ -100,12 +111,12 @@ class _Reader:
                 None, None, "an anchor that contains itself", inside[-1].start_mark
             )
         if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
-            problem = f"could not determine a constructor for the tag {node.tag!r}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, _FOREIGN_TAG.format(node.tag), node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where, (*inside, node))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*where, at), (*inside, node)) for at, item in enumerate(node.value)]
+        _check_scalar(node)
         if node.tag == _NULL and where:
             self.source.empty.append(where)
         return cast(Value, self.loader.construct_object(node))
@@ -131,6 +142,24 @@ class _Reader:
                 message = f"is written twice, first in line {first[name]}; leave one of them"
                 self.source.written_twice.append(((*where, name), line, message))
             first.setdefault(name, line)
+
+
+def _check_scalar(node: yaml.Node) -> None:
+    """Refuse a tag that no setting has, and a text that does not fit its tag, such as `!!int abc`.
+
+    Raises:
+        yaml.constructor.ConstructorError: The value cannot be read.
+    """
+    tag, text = node.tag.removeprefix("tag:yaml.org,2002:"), str(node.value)
+    problem = None
+    if node.tag not in _SCALARS or node.tag == _MERGE:
+        problem = _FOREIGN_TAG.format(node.tag)
+    elif not _SCALARS[node.tag][0].fullmatch(text):
+        problem = f"{shown(text)} is not a value of the tag !!{tag}; remove the tag, or correct the value"
+    elif node.tag != _TEXT and len(text) > _MOST_DIGITS:
+        problem = f"a number must have at most {_MOST_DIGITS} digits, got {len(text)}"
+    if problem is not None:
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 def _name(key: yaml.Node) -> str:

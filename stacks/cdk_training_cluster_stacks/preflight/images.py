@@ -30,6 +30,10 @@ def judge_image(need: ImageNeed, answer: tuple[str | None, Mapping[str, Any] | N
         )
     if image["State"] != "available":
         return failed(f"the image {image_id} is {image['State']}", "name another image")
+    return _judge_description(need, image_id, image)
+
+
+def _judge_description(need: ImageNeed, image_id: str, image: Mapping[str, Any]) -> Verdict:
     for instance_type, architectures in need.architectures.items():
         if image["Architecture"] not in architectures:
             wants = " or ".join(architectures)
@@ -41,7 +45,21 @@ def judge_image(need: ImageNeed, answer: tuple[str | None, Mapping[str, Any] | N
         return unknown(
             f"the image {image_id} has a root device of type {image['RootDeviceType']}", "name an EBS-backed image"
         )
+    snapshot = _root_snapshot_gib(image)
+    if snapshot > need.root_volume_gib:
+        return failed(
+            f"the root volume of {need.root_volume_gib} GiB is smaller than that of the image {image_id}, {snapshot} "
+            "GiB: EC2 launches no node with a root volume that is smaller than the image's snapshot",
+            f"set root_volume_gib to {snapshot} or more",
+        )
     return passed(f"{image_id} is available for {image['Architecture']}: {image.get('Name', 'without a name')}")
+
+
+def _root_snapshot_gib(image: Mapping[str, Any]) -> int:
+    for mapping in image.get("BlockDeviceMappings", ()):
+        if mapping.get("DeviceName") == image.get("RootDeviceName"):
+            return int(mapping.get("Ebs", {}).get("VolumeSize", 0))
+    return 0
 
 
 def image_checks(needs: Needs) -> Iterator[Check]:

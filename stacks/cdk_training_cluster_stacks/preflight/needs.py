@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, TrainingCluster
 from cdk_training_cluster.nodes.images import pcs_image, public_image
+from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
 from cdk_training_cluster_stacks.building import built_stacks
@@ -46,11 +47,13 @@ class ImageNeed:
         name: The node group, or `login`.
         image: The id of the image, or the name of the SSM parameter that holds it.
         architectures: The architectures of each of the nodes' instance types.
+        root_volume_gib: The size of the root volume, in GiB.
     """
 
     name: str
     image: str
     architectures: Mapping[str, tuple[str, ...]]
+    root_volume_gib: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +142,7 @@ def _images(cluster: ClusterFile, made: TrainingCluster) -> Iterator[ImageNeed]:
                 name=fleet.node_group.name,
                 image=public.parameter_name if image == LATEST and public is not None else image,
                 architectures={info.name: info.architectures for info in fleet.instance_types},
+                root_volume_gib=max(root_volume_gib(fleet.node_group, info) for info in fleet.instance_types),
             )
     slurm = cluster.orchestrator.slurm
     if slurm is not None and slurm.login.count:
@@ -147,4 +151,5 @@ def _images(cluster: ClusterFile, made: TrainingCluster) -> Iterator[ImageNeed]:
             name=LOGIN_GROUP,
             image=pcs_image(login.architecture).parameter_name if image == LATEST else image,
             architectures={login.instance_type: (login.architecture,)},
+            root_volume_gib=login.root_volume_gib,
         )

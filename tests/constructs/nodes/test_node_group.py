@@ -42,7 +42,7 @@ def _said(group: NodeGroup) -> list[str]:
             {"instance_types": []},
             "instance_types must be a list of EC2 types, such as ['p5.48xlarge'], got []",
         ),
-        ({"root_volume_gib": 0}, "root_volume_gib must be at least 1, got 0"),
+        ({"root_volume_gib": 7}, "root_volume_gib must be at least 8, got 7"),
         (
             {"root_device_name": "/dev/sda1"},
             "root_device_name must be left out for AWS's images, got '/dev/sda1': leave it out, or give an image "

@@ -165,9 +165,22 @@ _TEN = ", ".join(["*{0}"] * 10)
 _LEVELS = "\n".join(f"{name}: &{name} [{_TEN.format(before)}]" for before, name in itertools.pairwise("abcdefghi"))
 STRUCTURES = {
     "an alias bomb": (f"a: &a [x]\n{_LEVELS}\n", "has more than 10000 values; write out what its anchors repeat"),
-    "a tag of a language": ("name: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
-    "a tag on a list": ("name: !Sub [x]\n", "could not determine a constructor for the tag '!Sub'"),
-    "a tag of CloudFormation": ("name: !Sub x\n", "could not determine a constructor for the tag '!Sub'"),
+    "a tag of a language": ("name: !!python/object/apply:os.system [ls]\n", "is not one of a cluster file"),
+    "a tag on a list": (
+        "name: !Sub [x]\n",
+        "the tag '!Sub' is not one of a cluster file; write the value without it",
+    ),
+    "a tag of CloudFormation": ("name: !Sub x\n", "the tag '!Sub' is not one of a cluster file"),
+    "a tag of YAML's": (
+        "name: !!timestamp x\n",
+        "tag:yaml.org,2002:timestamp' is not one of a cluster file",
+    ),
+    "a wrong whole number": ("a: !!int abc\n", "'abc' is not a value of the tag !!int; remove the tag"),
+    "no whole number": ("a: !!int ''\n", "'' is not a value of the tag !!int"),
+    "a wrong number": ("a: !!float x\n", "'x' is not a value of the tag !!float"),
+    "a wrong flag": ("a: !!bool x\n", "'x' is not a value of the tag !!bool"),
+    "a null with a value": ("a: !!null x\n", "'x' is not a value of the tag !!null"),
+    "a number longer than any": (f"a: {'9' * 5000}\n", "a number must have at most 400 digits, got 5000"),
     "lists in lists": ("name: " + "[" * 3000, "is nested too deeply to be a cluster file"),
     "settings in settings": ("{a: " * 3000, "is nested too deeply to be a cluster file"),
 }

@@ -55,7 +55,7 @@ def group(*types: str, capacity: Capacity | None = None, count: int = 4) -> Grou
 
 
 def launched_from(image: str = "ami-1") -> ImageNeed:
-    return ImageNeed(name="workers", image=image, architectures={"p5.48xlarge": ("x86_64",)})
+    return ImageNeed(name="workers", image=image, architectures={"p5.48xlarge": ("x86_64",)}, root_volume_gib=200)
 
 
 def zone(**more: Any) -> dict[str, Any]:
@@ -85,6 +85,13 @@ def wanted(*, block: bool = False, alone: bool = True) -> Wanted:
 
 def image(**more: Any) -> dict[str, Any]:
     return {"State": "available", "Architecture": "x86_64", "Name": "deep", **more}
+
+
+def _volumes(gib: int) -> list[dict[str, Any]]:
+    return [
+        {"DeviceName": "/dev/sdb", "Ebs": {"VolumeSize": 1000}},
+        {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": gib}},
+    ]
 
 
 _P = Quota(service="ec2", code="L-417A185B", name="Running On-Demand P instances", unit="vCPUs")
@@ -240,6 +247,17 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
         "no node starts",
     ),
     "block: a reservation": (judge_purchase(wanted(block=True), NOW, described()), FAIL, "under from_reservation"),
+    "image smaller than the root volume": (
+        judge_image(launched_from(), ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(200)))),
+        PASS,
+        "ami-1 is available",
+    ),
+    "image larger than the root volume": (
+        judge_image(launched_from(), ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(201)))),
+        FAIL,
+        "the root volume of 200 GiB is smaller than that of the image ami-1, 201 GiB: EC2 launches no node with a "
+        "root volume that is smaller than the image's snapshot",
+    ),
     "image": (judge_image(launched_from(), ("ami-1", image())), PASS, "ami-1 is available"),
     "image: no parameter": (judge_image(launched_from("/aws/x"), (None, None)), FAIL, "/aws/x"),
     "image: none": (judge_image(launched_from(), ("ami-1", None)), FAIL, "no image ami-1"),

@@ -1,6 +1,7 @@
 """What node groups demand of each other: groups that share a reservation share its instances and its place."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import ip_network
 
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.checks import is_unknown
@@ -8,6 +9,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext, is_measured
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Found, Level, Rules, Setting
 from cdk_training_cluster.validation.words import Words
 
@@ -42,6 +44,22 @@ def _counts_together(cluster: ClusterContext) -> Iterator[Found]:
                 f"{reserved} has, got {' + '.join(map(str, counts))}: lower a count, or give one a reservation of "
                 "its own",
             )
+
+
+@CLUSTER_RULES.rule("sharedFacts", f"{_USER_GUIDE}/capacity-reservations-using.html")
+def _same_facts(cluster: ClusterContext) -> Iterator[Found]:
+    for reserved, users in _shared(cluster.groups).items():
+        for setting in ("instance_count", "instance_platform", "availability_zone"):
+            given = {group.name: getattr(group.capacity, setting) for group in users}
+            known = {name: value for name, value in given.items() if value is not None and not is_unknown(value)}
+            if len(set(known.values())) > 1:
+                place = (*_at(cluster, users[-1], reserved)[:-1], setting)
+                values = " and ".join(f"{value} for {name!r}" for name, value in known.items())
+                yield (
+                    place,
+                    f"{setting} of {reserved} must be the same in each node group that uses it, got {values}: a "
+                    "reservation has one; correct the others",
+                )
 
 
 @CLUSTER_RULES.rule("sharedUnknownCount", f"{_USER_GUIDE}/capacity-reservations-launch.html", level=Level.WARNING)
@@ -151,6 +169,37 @@ def _public_subnet(cluster: ClusterContext) -> Iterator[str]:
             "cannot be set up; give ClusterNetwork.from_subnet() a subnet behind a NAT gateway, such as one of "
             "vpc.private_subnets"
         )
+
+
+# AWS keeps the first four addresses of a subnet and the last one.
+_ADDRESSES_OF_AWS = 5
+
+
+@CLUSTER_RULES.rule("addresses", "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html")
+def _addresses(cluster: ClusterContext) -> Iterator[Found]:
+    if cluster.node_range is None or any(is_unknown(group.count) for group in cluster.groups):
+        return
+    wanted = sum(nodes.group.count * _addresses_of(nodes, cluster.orchestrator) for nodes in cluster.nodes)
+    free = ip_network(cluster.node_range).num_addresses - _ADDRESSES_OF_AWS
+    if wanted > free:
+        largest = max(range(len(cluster.nodes)), key=lambda at: cluster.groups[at].count)
+        yield (
+            ("node_groups", largest, "count"),
+            f"the network interfaces of all nodes need {wanted} IP addresses, and the nodes' subnet "
+            f"{cluster.node_range} has {free}: lower count, or give the network a larger {cluster.words.vpc_range}",
+        )
+
+
+def _addresses_of(nodes: NodeGroupContext, orchestrator: OrchestratorKind) -> int:
+    """Return how many addresses a node takes; of several types the fewest."""
+    try:
+        layouts = launch_layouts(nodes.group, nodes.infos, orchestrator)
+    except ValueError:  # a rule about the group's interfaces reports it
+        return 0
+    # An EFA-only interface has no IP address. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
+    return min(
+        (sum(each.interface_type != "efa-only" for each in layout.interfaces) for layout in layouts), default=0
+    )
 
 
 def _has_several_interfaces(nodes: NodeGroupContext) -> bool:

@@ -122,6 +122,7 @@ class ClusterContext:
         policy: The cluster's idle policy as it was given.
         public_subnet: Whether the nodes' subnet is known to be public.
         existing_network: Whether the VPC was there before the cluster.
+        node_range: The IPv4 range of the nodes' subnet. None: it is not known.
         words: What sentences call settings.
         orchestrator: The engine that launches the nodes.
     """
@@ -130,6 +131,7 @@ class ClusterContext:
     policy: IdlePolicy | None = None
     public_subnet: bool = False
     existing_network: bool = False
+    node_range: str | None = None
     words: Words = PYTHON
     orchestrator: OrchestratorKind = OrchestratorKind.NONE
 
@@ -142,6 +144,7 @@ class ClusterContext:
         availability_zone: str | None = None,
         public_subnet: bool = False,
         existing_network: bool = False,
+        node_range: str | None = None,
         schedule: Schedule | None = None,
         words: Words = PYTHON,
         orchestrator: OrchestratorKind = OrchestratorKind.NONE,
@@ -157,6 +160,7 @@ class ClusterContext:
             availability_zone: The cluster's zone. Default: - not known.
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
             existing_network: Whether the VPC was there before the cluster. Default: - the cluster makes it.
+            node_range: The IPv4 range of the nodes' subnet. Default: - not known.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
             orchestrator: The engine that launches the nodes. Default: - none: Auto Scaling groups do.
@@ -181,6 +185,7 @@ class ClusterContext:
             policy=policy,
             public_subnet=public_subnet,
             existing_network=existing_network,
+            node_range=node_range,
             words=words,
             orchestrator=orchestrator,
         )

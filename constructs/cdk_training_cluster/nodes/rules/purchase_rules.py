@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from cdk_training_cluster.capacity import OnIdle
 from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.nodes.layouts import wants_efa
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
 from cdk_training_cluster.validation.rule import Found, Level, Rules
@@ -74,6 +75,28 @@ def _several_types_in_a_placement_group(context: NodeGroupContext) -> Iterator[s
         yield (
             "several instance types in one cluster placement group make it likelier that EC2 has too little "
             f"capacity: name one type, or set placement to {context.words.value(Placement.NONE)}"
+        )
+
+
+@PURCHASE_RULES.rule(
+    "noPlacementGroup",
+    f"{_USER_GUIDE}/placement-strategies.html#placement-groups-cluster",
+    level=Level.WARNING,
+)
+def _apart(context: NodeGroupContext) -> Iterator[str]:
+    group = context.group
+    alone = context.orchestrator.is_hyperpod or group.gpu_sharing is not None
+    # A reservation in a placement group decides the placement of the nodes that use it.
+    is_chosen = group.placement is Placement.NONE and group.capacity.keeps_together
+    if alone or not is_chosen or group.capacity.placement_group is not None:
+        return
+    placeable = [info for info in context.infos if info.allows_placement(Placement.CLUSTER.value)]
+    together = [info.name for info in placeable if wants_efa(group, info)]
+    if together and (is_unknown(group.count) or group.count > 1):
+        yield (
+            f"placement is {context.words.value(Placement.NONE)} for {' and '.join(together)} with Elastic Fabric "
+            "Adapters: EC2 may place the nodes far apart, with less bandwidth and more latency between them; leave "
+            "placement out unless they work alone"
         )
 
 

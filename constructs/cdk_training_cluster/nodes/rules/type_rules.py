@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from aws_cdk import aws_ec2 as ec2
 
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Level, Rule, Rules
 
 MAX_TYPES, _MAX_TEMPLATES = 40, 20
@@ -22,6 +24,9 @@ IMAGE_AT_LAUNCH = (
     "deployment resolves, or Capacity.spot()"
 )
 """What is wrong with an image whose id only a launch would find, in a Spot Fleet."""
+
+# What EKS gives its own images: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
+_EKS_ROOT_GIB = 20
 
 # Families that the Spot market seldom has.
 _RARE_ON_SPOT = ("p5", "p6")
@@ -228,6 +233,26 @@ def _image(context: NodeGroupContext) -> Iterator[str]:
                 f"AWS publishes no Deep Learning image for {info.name}: give {context.words.own_image} for "
                 f"{' or '.join(info.architectures)}"
             )
+
+
+@TYPE_RULES.rule(
+    "rootVolume",
+    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_EbsBlockDevice.html",
+    level=Level.WARNING,
+)
+def _root_volume(context: NodeGroupContext) -> Iterator[str]:
+    size = context.group.root_volume_gib
+    if size is None or is_unknown(size) or context.group.machine_image is not None:
+        return
+    images = [public_image(info, context.orchestrator) for info in context.infos]
+    wanted = max((image.root_gib for image in images if image is not None), default=0)
+    if context.orchestrator is OrchestratorKind.EKS:
+        wanted = _EKS_ROOT_GIB
+    if size < wanted:
+        yield (
+            f"root_volume_gib is {size}, less than the {wanted} that AWS suggests for its image: EC2 launches no "
+            "node whose root volume is smaller than the image's snapshot; training-cluster preflight compares them"
+        )
 
 
 @TYPE_RULES.rule(

@@ -65,7 +65,9 @@ def _said(case: Case, rules: Sequence[Rule[NodeGroupContext]] = RULES) -> tuple[
 def _said_together(
     case: ClusterCase, rules: Sequence[Rule[ClusterContext]] = CLUSTER_RULES
 ) -> tuple[list[str], dict[str, str]]:
-    together = ClusterContext.of(case.groups, case.policy, public_subnet=case.public_subnet)
+    together = ClusterContext.of(
+        case.groups, case.policy, public_subnet=case.public_subnet, node_range=case.node_range
+    )
     errors = [str(problem) for problem in together_problems(together, rules)]
     return errors, {} if errors else dict(together_warnings(together, rules))
 
@@ -190,8 +192,10 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "severalArchitectures",
         "rareOnSpot",
         "efaUnused",
+        "rootVolume",
         "reservationOutsidePlacementGroup",
         "severalTypesInPlacementGroup",
+        "noPlacementGroup",
         "prioritizedBlocks",
         "releaseWarmPool",
         "spotFleet",
