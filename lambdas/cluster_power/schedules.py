@@ -144,9 +144,9 @@ def _judge_running(
 
 
 def _is_short(schedule: ScheduleSettings, order: Order, notice: Notice) -> bool:
-    """Say whether a window is shorter than its warning, given at its start: it ends on time all the same."""
+    """Say whether a window is no longer than its warning, which comes after its start: it still ends on time."""
     end = notice.window_end
-    return order.by == Sender.SCHEDULE and order.since > end - schedule.warning and notice.at < end
+    return order.by == Sender.SCHEDULE and order.since >= end - schedule.warning and notice.at < end
 
 
 def _counts(notice: Notice, order: Order, end: datetime) -> bool:

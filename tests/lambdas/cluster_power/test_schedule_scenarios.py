@@ -200,6 +200,20 @@ def test_a_window_that_is_shorter_than_the_warning_ends_on_time(scene: Scene, gr
     assert (group.desired, scene.subjects()[-1]) == (0, STOP.replace("15", "9"))
 
 
+@pytest.mark.parametrize("minutes", range(5, 25))
+def test_a_window_of_any_length_ends_on_time_whatever_the_warning(
+    scene: Scene, group: FakeGroup, minutes: int
+) -> None:
+    scene.schedules = (ScheduleSettings(windows=(f"weekdays 08:00-08:{minutes:02} UTC",)),)
+    scene.minute(30)
+    scene.tick_at(at("3 08:00"))
+    scene.minute(minutes - 3)
+    assert (scene.now, group.desired) == (at(f"3 08:{minutes - 1:02}"), 8)
+
+    scene.minute(1)
+    assert group.desired == 0
+
+
 def test_a_function_that_was_silent_warns_before_it_stops(scene: Scene, group: FakeGroup) -> None:
     scene.tick_at(at("4 22:00"))
     assert (group.desired, scene.subjects()) == (8, [STOP])

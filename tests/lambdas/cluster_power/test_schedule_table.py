@@ -143,3 +143,13 @@ def test_a_stop_without_a_warning_waits_for_one() -> None:
         "stopped by its schedule since 2026-11-02T21:15:00Z: its window ended at 2026-11-02T20:00:00Z (weekdays "
         "08:00-20:00 UTC)"
     )
+
+
+@pytest.mark.parametrize("minutes", range(5, 31))
+def test_a_window_that_is_not_longer_than_its_warning_ends_on_time_though_the_notice_comes_a_minute_late(
+    minutes: int,
+) -> None:
+    schedule = ScheduleSettings(windows=(f"weekdays 08:00-08:{minutes:02} UTC",), warning=timedelta(minutes=15))
+    start, first = ordered(State.RUNNING, SCHEDULE, "2 08:00"), max(1, minutes - 15)
+
+    assert judge(schedule, start, None, now=at(f"2 08:{first:02}"), runs=True).stop_at == at(f"2 08:{minutes:02}")
