@@ -103,7 +103,7 @@ class _Hydration:
 
     def _restore(self, request: Request) -> dict[str, Any]:
         looking_again = self._request.action == "finish"
-        saved = progress.read(self._file)
+        saved = progress.read_sound(self._file)
         if saved.get("selection") != request.selection or (looking_again and saved.get("finished")):
             saved = {}
         walk = self._walk(request, saved.get("walk"))

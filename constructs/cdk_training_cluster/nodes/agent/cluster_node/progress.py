@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .programs import ROOT
+from .saved import is_sound
 from .walk import WORKING_DIRECTORY
 
 MOUNT_POINT = os.environ.get("CLUSTER_NODE_MOUNT_POINT", "")
@@ -77,7 +78,7 @@ def forget_other_runs(dataset: Path, run: str) -> None:
         run: The run that begins, or goes on.
     """
     for name in (READY, FAILED):
-        if read(dataset / name).get("run") not in (None, run):
+        if read_sound(dataset / name).get("run") not in (None, run):
             remove(dataset / name)
     # Their names begin with the time.
     runs = sorted(path for path in dataset.glob("*") if path.is_dir() and path.name != run)
@@ -102,9 +103,15 @@ def read(path: Path) -> dict[str, Any]:
     """Read a file; empty if there is none, or what is there was not written by this program."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def read_sound(path: Path) -> dict[str, Any]:
+    """Read a file of a data set; empty if there is none, or an entry is not of its kind."""
+    content = read(path)
+    return content if is_sound(content) else {}
 
 
 def remove(path: Path) -> None:
@@ -115,7 +122,7 @@ def remove(path: Path) -> None:
 
 def shards_of(dataset: Path) -> list[dict[str, Any]]:
     """Return the progress of each shard of the latest run: files of an earlier sharding are left out."""
-    found = [read(path) for path in dataset.glob("*/[0-9]*.json")]
+    found = [read_sound(path) for path in dataset.glob("*/[0-9]*.json")]
     latest = max(found, key=lambda shard: shard.get("updated", 0), default={})
     same = [shard for shard in found if all(shard.get(name) == latest.get(name) for name in ("run", "shards"))]
     return sorted(same, key=lambda shard: int(shard.get("shard", 0)))

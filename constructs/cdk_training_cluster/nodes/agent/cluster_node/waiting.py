@@ -51,8 +51,8 @@ def _wait_for(directory: str, end: float) -> int:
     screen = _Screen(directory)
     while True:
         dataset = progress.find_dataset(directory)
-        ready = progress.read(dataset / progress.READY) if dataset else {}
-        failed = progress.read(dataset / progress.FAILED) if dataset else {}
+        ready = progress.read_sound(dataset / progress.READY) if dataset else {}
+        failed = progress.read_sound(dataset / progress.FAILED) if dataset else {}
         if ready:
             screen.end(f"ready: {_whole(ready.get('files', 0))} files, {_size(ready.get('bytes', 0))}")
             return READY
