@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
@@ -96,6 +96,15 @@ class Bill:
             if wanted(charge.item):
                 days[charge.day] += charge.amount
         return days
+
+    def used_by_day(self, wanted: Callable[[str], bool] = lambda _: True) -> dict[date, Decimal]:
+        """Return the sum of each day without negative lines, which would hide what was used on their day.
+
+        Args:
+            wanted: Which items count. Default: - all
+        """
+        used = tuple(each for each in self.charges if each.amount > 0)
+        return replace(self, charges=used).by_day(wanted)
 
     @property
     def first_charged(self) -> date:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from cluster_contract.bill import UNUSED, USD_A_REQUEST, Bill
-from cluster_contract.daily_costs import MIN_DAYS, spike_limit, trend
+from cluster_contract.daily_costs import MIN_DAYS, levels, spike_days, trend
 
 WEEK = 7
 DAYS = 5 * WEEK
@@ -41,10 +41,8 @@ def _lines(cluster: str, bill: Bill) -> Iterator[str]:
         rest = sum((amount for _, amount in items[_ITEMS:]), Decimal(0))
         yield f"{_usd(rest):>14}  {len(items) - _ITEMS} more"
     yield ""
-    limit, line = spike_limit(amounts), trend(amounts)
-    for day, amount in week.by_day().items():
-        if limit is not None and amount > limit:
-            yield f"{day} was a spike: it cost {_usd(amount)} {bill.currency}, above the limit of {_usd(limit)}."
+    yield from _changes(bill)
+    line = trend(amounts)
     if line is not None and line.clear:
         slope = line.per_day * WEEK
         yield f"The days {'rise' if slope > 0 else 'fall'} by {_usd(abs(slope))} {bill.currency} a week."
@@ -56,6 +54,22 @@ def _lines(cluster: str, bill: Bill) -> Iterator[str]:
         "training-cluster costs with the cluster file."
     )
     yield f"Cost Explorer bills this report at ${bill.requests * USD_A_REQUEST}."
+
+
+def _changes(bill: Bill) -> Iterator[str]:
+    """Yield the spikes of the week, and the level that began in it."""
+    used = [each for each in bill.used_by_day().items() if each[0] >= bill.first_charged]
+    amounts, first = [amount for _, amount in used], len(used) - WEEK
+    found = levels(amounts)
+    for position in spike_days(amounts):
+        limit = next(each.limit for each in found if position < each.end)
+        if position >= first:
+            day, amount = used[position]
+            yield f"{day} was a spike: it cost {_usd(amount)} {bill.currency}, above the limit of {_usd(limit)}."
+    if found[1:] and found[-1].start >= first:
+        before, after = found[-2:]
+        day = used[after.start][0]
+        yield f"Since {day} a day costs {_usd(after.amount)} {bill.currency}, and {_usd(before.amount)} before."
 
 
 def _usd(amount: Decimal) -> str:

@@ -10,24 +10,41 @@ from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.costs.advice import GroupNodes, advice
 from cdk_training_cluster_stacks.costs.usage import Usage
 from cluster_contract.bill import USD_A_REQUEST, Bill
-from cluster_contract.daily_costs import Trend, next_days, spike_limit, trend
+from cluster_contract.daily_costs import Trend, levels, next_days, spike_days, trend
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spike:
-    """A day that cost far more than the median day.
+    """A day that cost far more than the days around it.
 
     Attributes:
         day: The day.
-        amount: What it cost.
+        amount: What it cost, without negative lines.
+        limit: Above which amount it is a spike.
         item: The item that was furthest above its own median.
         above: By how much that item was above it.
     """
 
     day: date
     amount: Decimal
+    limit: Decimal
     item: str
     above: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """The day since which days have another level.
+
+    Attributes:
+        day: The day.
+        before: The median of the days of the level before.
+        after: The median of the days since.
+    """
+
+    day: date
+    before: Decimal
+    after: Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +56,9 @@ class CostReport:
         region: Its region.
         bill: What it was billed in the days that are shown.
         days: What each day cost.
-        spike_limit: Above which amount a day is a spike. None: there are too few days.
+        spike_limit: Above which amount a day of the last level is a spike. None: there are too few days.
         spikes: The spikes.
+        shift: Since when the days have their last level. None: since the first.
         trend: How the days change. None: there are too few days.
         month_to_date: What the month has cost up to the last day.
         month_forecast: What the month will cost if days go on as the last seven did. None: there are too few days.
@@ -55,6 +73,7 @@ class CostReport:
     days: tuple[tuple[date, Decimal], ...]
     spike_limit: Decimal | None
     spikes: tuple[Spike, ...]
+    shift: Shift | None
     trend: Trend | None
     month_to_date: Decimal
     month_forecast: Decimal | None
@@ -124,8 +143,9 @@ def make_report(
     shown, today = bill.since(max(start, bill.first_charged)), bill.end
     month, yesterday = first_of_month(today), today - timedelta(days=1)
     days = shown.by_day()
-    amounts = list(days.values())
-    limit = spike_limit(amounts)
+    used = list(shown.used_by_day().items())
+    amounts = [amount for _, amount in used]
+    found = levels(amounts)
     this_month = {day: amount for day, amount in bill.by_day().items() if day >= month}
     spent = sum(this_month.values(), Decimal(0))
     days_left = (first_of_month(month + timedelta(days=31)) - today).days + (yesterday in this_month)
@@ -135,8 +155,14 @@ def make_report(
         region=region,
         bill=shown,
         days=tuple(days.items()),
-        spike_limit=limit,
-        spikes=tuple(_spike(shown, day) for day, amount in days.items() if limit is not None and amount > limit),
+        spike_limit=found[-1].limit if found else None,
+        spikes=tuple(
+            _spike(shown, *used[position], next(each.limit for each in found if position < each.end))
+            for position in spike_days(amounts)
+        ),
+        shift=Shift(day=used[found[-1].start][0], before=found[-2].amount, after=found[-1].amount)
+        if found[1:]
+        else None,
         trend=trend(amounts[:-1]),
         month_to_date=spent,
         month_forecast=None if left is None else max(spent, spent - this_month.get(yesterday, Decimal(0)) + left),
@@ -146,10 +172,10 @@ def make_report(
     )
 
 
-def _spike(bill: Bill, day: date) -> Spike:
+def _spike(bill: Bill, day: date, amount: Decimal, limit: Decimal) -> Spike:
     above = {}
     for item in bill.by_item():
-        days = bill.by_day(item.__eq__)
+        days = bill.used_by_day(item.__eq__)
         above[item] = days[day] - median(days.values())
     item = max(sorted(above), key=lambda each: above[each])
-    return Spike(day=day, amount=bill.by_day()[day], item=item, above=above[item])
+    return Spike(day=day, amount=amount, limit=limit, item=item, above=above[item])

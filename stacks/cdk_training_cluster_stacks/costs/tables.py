@@ -109,11 +109,16 @@ def _changes(report: CostReport) -> Iterator[str]:
         return
     for spike in report.spikes:
         yield (
-            f"{spike.day} cost {usd(spike.amount)} {currency}, above the limit of {usd(report.spike_limit)}: "
+            f"{spike.day} cost {usd(spike.amount)} {currency}, above the limit of {usd(spike.limit)}: "
             f"{spike.item} was {usd(spike.above)} above its median"
         )
     if not report.spikes:
         yield f"no day was above {usd(report.spike_limit)} {currency}, the limit of a spike"
+    if report.shift is not None:
+        yield (
+            f"since {report.shift.day} a day costs {usd(report.shift.after)} {currency}, and "
+            f"{usd(report.shift.before)} before: another level, no spike"
+        )
     if report.trend.clear:
         week = abs(report.trend.per_day * _DAYS_OF_A_WEEK)
         yield f"the days {'rise' if report.trend.per_day > 0 else 'fall'} by {usd(week)} {currency} a week"

@@ -22,7 +22,7 @@ def test_the_report_says_the_week_beside_the_weeks_before() -> None:
         "        231.70  Amazon FSx",
         "         55.04  p5.48xlarge unused reservation",
         "",
-        "2026-11-19 was a spike: it cost 2,033.10 USD, above the limit of 1,165.33.",
+        "2026-11-19 was a spike: it cost 2,033.10 USD, above the limit of 1,136.41.",
         "No node ran in reserved p5.48xlarge that cost 55.04 USD.",
         "Credits, refunds and taxes are left out. For the idle share and for what would have cost less, run: "
         "training-cluster costs with the cluster file.",

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.costs import Bill, Charge, CostReport, GroupUse, Usage, make_report
 from cdk_training_cluster_stacks.costs.advice import GroupNodes
 from cdk_training_cluster_stacks.costs.command import ask
-from cdk_training_cluster_stacks.costs.tables import document
+from cdk_training_cluster_stacks.costs.tables import _changes, document
 from cdk_training_cluster_stacks.showing import show
 from examples import PROJECT
 from folding import folds_at_80_columns
@@ -236,3 +237,36 @@ def test_the_month_ends_at_the_last_level(
     assert (report.month_to_date, report.month_forecast, len(report.days)) == (spent, forecast, days)
     assert report.spikes == ()
     assert report.trend is None or not report.trend.clear
+
+
+def _report(bill: Bill) -> CostReport:
+    return make_report(
+        "pod", "us-east-1", bill=bill, usage=None, groups=[], book=committed_prices(), start=bill.start
+    )
+
+
+def _corrected(bill: Bill, day: int, amount: int) -> Bill:
+    """Return a bill with a negative line of another item."""
+    line = Charge(day=bill.start + timedelta(days=day), item="EDP discount", amount=Decimal(amount))
+    return replace(bill, charges=(*bill.charges, line))
+
+
+def test_a_step_is_told_once_and_is_no_spike() -> None:
+    report = _report(charged(*[5_303] * 24, *[10_573] * 6))
+    assert report.spikes == ()
+    told = list(_changes(report))
+    # The last six days are 2026-11-15 to 2026-11-20.
+    assert (
+        told[1]
+        == f"since {TODAY - timedelta(days=6)} a day costs 10,573 USD, and 5,303 before: another level, no spike"
+    )
+
+
+@pytest.mark.parametrize("day", [3, 20], ids=["another day", "the day of the spike"])
+def test_a_negative_line_hides_no_spike(day: int) -> None:
+    report = _report(_corrected(charged(*[5_303] * 20, 7_954, *[5_303] * 9), day, -20_000))
+    (spike,) = report.spikes
+    # A tenth above 5,303.
+    assert (spike.day, spike.amount, spike.limit) == (TODAY - timedelta(days=10), Decimal(7_954), Decimal("5833.3"))
+    assert (spike.item, spike.above) == ("p5.48xlarge", Decimal(7_954 - 5_303))
+    assert report.total == 5_303 * 29 + 7_954 - 20_000
