@@ -393,6 +393,6 @@ class TrainingCluster(Construct):
     def _counted_elsewhere(self) -> list[object]:
         """Return what other clusters of the app count already: what clusters share is billed once."""
         others = [each for each in self.node.root.node.find_all() if isinstance(each, TrainingCluster)]
-        return [
-            part for each in others if each is not self and each.spend for part in (each.network, each.file_system)
-        ]
+        # A cluster whose settings were refused is in the tree without its parts.
+        counted = [each for each in others if each is not self and getattr(each, "spend", None) is not None]
+        return [part for each in counted for part in (each.network, each.file_system)]

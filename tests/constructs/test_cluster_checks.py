@@ -1,12 +1,13 @@
 """A cluster's name is its own in an account and region."""
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from aws_cdk import App, CfnParameter, Environment, Stack, Stage
 from constructs import Construct
 
-from cdk_training_cluster import NodeGroup, TrainingCluster
+from cdk_training_cluster import Budget, NodeGroup, TrainingCluster
 from cdk_training_cluster.cluster_checks import check_name
 from synthesis import ZONE, new_stack
 
@@ -57,3 +58,13 @@ def test_a_cluster_s_name_is_compared_with_those_of_the_app_unless_it_is_not_kno
 def test_the_name_is_made_of_the_path_unless_it_is_given() -> None:
     cluster = TrainingCluster(new_stack(), "Llama", availability_zone=ZONE, node_groups=[_WORKERS])
     assert cluster.cluster_name.startswith("Test-Llama")
+
+
+def test_a_refused_cluster_does_not_keep_others_of_its_stack_from_being_made() -> None:
+    stack = new_stack()
+    settings: dict[str, Any] = {"availability_zone": ZONE, "node_groups": [_WORKERS]}
+    TrainingCluster(stack, "First", cluster_name="pod", **settings)
+    with pytest.raises(ValueError, match="cluster_name must be unique"):
+        TrainingCluster(stack, "Second", cluster_name="pod", **settings)
+    budget = Budget(monthly_usd=1000)
+    assert TrainingCluster(stack, "Third", cluster_name="other", budget=budget, **settings).spend is not None

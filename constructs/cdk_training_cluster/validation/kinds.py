@@ -9,7 +9,8 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from enum import Enum
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
@@ -50,7 +51,7 @@ def checked_together(together: Together) -> Callable[[Call], Call]:
 
         @functools.wraps(call)
         def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
-            given, hints = dict(signature.bind(*args, **kwargs).arguments), _hints(call)
+            given, hints = _bound(call, signature, args, kwargs), _hints(call)
             given.pop(passed_on, None)
             kinds = {name: list(problems(name, given[name], hints[name])) for name in given if name in hints}
             wrong = {name for name, found in kinds.items() if found}
@@ -62,6 +63,27 @@ def checked_together(together: Together) -> Callable[[Call], Call]:
         return typing.cast(Call, checking)
 
     return decorator
+
+
+def _bound(
+    call: Callable[..., Any], signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by name.
+
+    Raises:
+        TypeError: An argument is unknown or missing: the call, and the name that is meant.
+    """
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        name = call.__qualname__.removesuffix(".__init__")
+        names = [each for each in signature.parameters if each != "self"]
+        unknown = [each for each in kwargs if each not in names]
+        if not unknown:
+            raise TypeError(f"{name}(): {error}") from None
+        near = get_close_matches(unknown[0], names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(names)}"
+        raise TypeError(f"{name}() has no argument {unknown[0]!r}; {hint}") from None
 
 
 def _nothing_more(_: Mapping[str, Any], __: Collection[str]) -> Iterator[Problem]:

@@ -21,10 +21,7 @@ from cdk_training_cluster_stacks.cluster_file.forms import (
     text_of,
     within,
 )
-
-REGION = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
-"""The name of a region: us-east-1, us-gov-west-1, ap-southeast-7, eusc-de-east-1."""
-
+from cdk_training_cluster_stacks.regions import REGION
 
 ClusterName = Annotated[
     str,

@@ -38,6 +38,7 @@ from cdk_training_cluster_stacks.cluster_file.storage_rules import (
     the_file_system_is_what_fsx_makes,
 )
 from cdk_training_cluster_stacks.problems import Location
+from cdk_training_cluster_stacks.regions import REGION
 
 _ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
 _KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
@@ -132,7 +133,7 @@ def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
     budget, zone = file.get("budget"), formed(file, "availability_zone", ZONE)
     if not isinstance(budget, Mapping):
         return
-    region = re.match(fields.REGION, zone) if zone else None
+    region = re.match(REGION, zone) if zone else None
     for problem in place_problems(region[0]) if region else []:
         yield ("budget",), problem.removeprefix("budget ")
     settings = valid(BudgetSettings, budget)

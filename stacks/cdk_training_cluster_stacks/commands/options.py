@@ -1,11 +1,15 @@
 """The arguments and options that several commands share, each declared once."""
 
 import os
+import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+
+from cdk_training_cluster_stacks.regions import REGION
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -16,7 +20,14 @@ def names_file(text: str) -> bool:
     Args:
         text: What was given.
     """
-    return text.endswith(_SUFFIXES) or "/" in text or os.sep in text or Path(text).is_file()
+    return text.endswith(_SUFFIXES) or "/" in text or os.sep in text or _is_file(text)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # longer than the system allows
+        return False
 
 
 def complete_file(incomplete: str) -> Iterator[str]:
@@ -40,6 +51,16 @@ def _check_file(context: typer.Context, file: Path) -> Path:
         f"{context.info_name} reads a cluster file, whose name ends in .yaml, and takes no name of a deployed "
         f"cluster, got {str(file)!r}"
     )
+
+
+def _check_region(context: typer.Context, region: str | None) -> str | None:
+    if context.resilient_parsing or region is None or re.fullmatch(REGION, region):
+        return region
+    import boto3  # noqa: PLC0415 - for its list of regions, in this sentence only
+
+    near = get_close_matches(region, boto3.session.Session().get_available_regions("ec2"), n=2)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise typer.BadParameter(f"must be the name of a region, such as us-east-1, got {region!r}{hint}")
 
 
 def number(help: str) -> Any:  # noqa: ANN401 - what typer itself returns
@@ -72,7 +93,11 @@ Target: TypeAlias = Annotated[
 ]
 Region: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="The region. Default: the cluster file's, or the AWS configuration's.", show_default=False),
+    typer.Option(
+        help="The region. Default: the cluster file's, or the AWS configuration's.",
+        show_default=False,
+        callback=_check_region,
+    ),
 ]
 Profile: TypeAlias = Annotated[
     str | None, typer.Option(help="The profile of the AWS configuration.", show_default=False)

@@ -56,7 +56,7 @@ def test_a_setting_that_is_wrong_by_itself_is_refused(settings: dict[str, Any], 
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("settings", [{"count": 1}, {"name": "a"}, {"name": "A-1"}, {"root_volume_gib": 1}])
+@pytest.mark.parametrize("settings", [{"count": 1}, {"name": "a"}, {"name": "A-1"}, {"root_volume_gib": 8}])
 def test_the_boundaries_are_taken(settings: dict[str, Any]) -> None:
     assert _said(_group(**settings)) == []
 

@@ -11,7 +11,7 @@ from aws_cdk import CfnParameter, Duration, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 
-from cdk_training_cluster import Capacity, IdleSignal
+from cdk_training_cluster import Capacity, IdleSignal, NodeGroup
 from cdk_training_cluster.validation.bounds import Minutes, Number, OneOf, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import SettingsError
@@ -152,3 +152,24 @@ def test_what_the_annotations_allow_is_taken() -> None:
 
 def test_a_topic_that_is_imported_is_one() -> None:
     Settings(topic=sns.Topic.from_topic_arn(new_stack(), "T", "arn:aws:sns:us-east-1:111122223333:t"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"colr": Colour.RED}, "Settings() has no argument 'colr'; did you mean colour?"),
+        ({"q": 1}, "Settings() has no argument 'q'; known here: flag, colour, "),
+    ],
+)
+def test_an_unknown_argument_is_reported_with_its_call_and_the_name_that_is_meant(
+    arguments: Mapping[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError) as error:
+        Settings(**arguments)
+    assert str(error.value).startswith(said)
+
+
+def test_a_missing_argument_is_reported_with_its_call() -> None:
+    with pytest.raises(TypeError) as error:
+        NodeGroup("workers", count=1)  # type: ignore[call-arg]
+    assert str(error.value) == "NodeGroup(): missing a required argument: 'instance_types'"

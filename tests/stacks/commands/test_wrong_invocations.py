@@ -5,10 +5,13 @@ import re
 import shlex
 from pathlib import Path
 
+import boto3
 import pytest
 from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.commands.options import names_file
+from cdk_training_cluster_stacks.regions import REGION
 
 _FILE = """name: pod
 availability_zone: us-east-1b
@@ -146,3 +149,28 @@ def test_a_name_without_a_region_is_one_sentence(monkeypatch: pytest.MonkeyPatch
 
 def test_there_are_sixty() -> None:
     assert len(_CASES) >= 60
+
+
+@pytest.mark.parametrize(
+    ("region", "hint"),
+    [("us-esat-1", "; did you mean us-west-1 or us-east-1?"), ("x", ""), ("us-east-1b", "; did you mean")],
+)
+def test_a_misspelled_region_is_refused_before_aws_is_asked(region: str, hint: str) -> None:
+    result = CliRunner().invoke(training_cluster, ["status", "pod", "--region", region])
+    assert result.exit_code == 2
+    assert f"must be the name of a region, such as us-east-1, got {region!r}{hint}" in " ".join(result.output.split())
+
+
+def test_each_region_that_botocore_knows_is_taken() -> None:
+    session = boto3.session.Session()
+    regions = [
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("ec2", partition_name=partition)
+    ]
+    assert len(regions) > 30
+    assert [region for region in regions if re.fullmatch(REGION, region) is None] == []
+
+
+def test_a_name_that_is_longer_than_the_system_s_file_names_is_one_of_a_cluster() -> None:
+    assert not names_file("a" * 5000)
