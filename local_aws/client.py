@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -274,6 +274,39 @@ class LocalAws(Steering):
         """
         request = {"vpc_id": vpc_id, "subnet_id": subnet_id, "availability_zone": availability_zone}
         self._control("network", {**self._place, **request})
+
+    def add_eks_cluster(
+        self,
+        name: str,
+        *,
+        subnet_ids: Sequence[str],
+        security_group_id: str,
+        version: str = "1.34",
+        authentication_mode: str = "API_AND_CONFIG_MAP",
+        status: str = "ACTIVE",
+        add_ons: Sequence[str] = (),
+    ) -> None:
+        """Make an EKS cluster whose cluster security group has an id of the caller's.
+
+        Args:
+            name: Its name.
+            subnet_ids: The subnets of its control plane, in two zones.
+            security_group_id: The id of its cluster security group.
+            version: Its Kubernetes version. Default: 1.34
+            authentication_mode: Its authentication mode. Default: API_AND_CONFIG_MAP
+            status: Its status. Default: ACTIVE
+            add_ons: The names of its add-ons. Default: - none
+        """
+        request = {
+            "name": name,
+            "subnet_ids": subnet_ids,
+            "security_group_id": security_group_id,
+            "version": version,
+            "authentication_mode": authentication_mode,
+            "status": status,
+            "add_ons": add_ons,
+        }
+        self._control("eks-cluster", {**self._place, **request})
 
     def add_layer(self, arn: str) -> None:
         """Publish a version of a Lambda layer, without contents, to this account.

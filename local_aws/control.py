@@ -88,6 +88,7 @@ CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "instance-type": givens.add_instance_type,
     "image": givens.add_image,
     "network": givens.add_network,
+    "eks-cluster": givens.add_eks_cluster,
     "layer": _layer,
     "key": keys.add_key,
     "jobs": lifecycle_hooks.keep_busy,

@@ -183,6 +183,7 @@ class DeployedFunction:
         return {
             **inherited,
             **configuration.get("Environment", {}).get("Variables", {}),
+            "AWS_ACCESS_KEY_ID": settings.access_key_of(configuration.get("Role", "")),
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
             "AWS_LAMBDA_FUNCTION_NAME": self.name,

@@ -1,5 +1,7 @@
 """What the whole local AWS has in common: its account, its region and the credentials that open it."""
 
+import base64
+import hashlib
 import os
 from collections.abc import Mapping
 
@@ -26,6 +28,16 @@ def without_aws_settings(environment: Mapping[str, str]) -> dict[str, str]:
         if name in _KEPT_NAMES
         or (not name.upper().startswith(_FOREIGN_PREFIXES) and name.lower() not in _FOREIGN_NAMES)
     }
+
+
+def access_key_of(role_arn: str) -> str:
+    """Return the access key of a function's credentials, which tell the role that it runs with.
+
+    Args:
+        role_arn: The role.
+    """
+    digest = hashlib.sha256(role_arn.encode()).digest()
+    return f"ASIA{base64.b32encode(digest).decode()[:16]}"
 
 
 def for_directory_buckets(endpoint_url: str) -> str:

@@ -15,6 +15,7 @@ from local_aws import LocalAws
 from rehearsal import report
 from rehearsal.cdk_cli import CdkCli
 from rehearsal.outcome import Findings, conduct
+from rehearsal.preparation import account_of
 from rehearsal.steps import Rehearsal
 from rehearsal.user_environment import aws_settings
 
@@ -48,8 +49,7 @@ def _rehearse(file: Path, workspace: Path, console: Console, findings: Findings,
         Text.assemble("Rehearsing ", (str(file), "bold"), " on a local AWS; nothing leaves this machine."),
         soft_wrap=True,
     )
-    account = {} if cluster.account is None else {"account": cluster.account}
-    with LocalAws(workspace / "local-aws.log", region=cluster.region, **account) as aws:
+    with LocalAws(workspace / "local-aws.log", region=cluster.region, account=account_of(cluster)) as aws:
         cdk = CdkCli(
             environment=aws.environment(),
             cluster_file=file.resolve(),

@@ -6,10 +6,12 @@ from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.images import pcs_image, public_image
+from cdk_training_cluster.orchestrators.hyperpod.settings import TASK_GOVERNANCE
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
 from cdk_training_cluster_stacks.key_policy import key_policy_texts
 from local_aws import LocalAws
+from local_aws.settings import ACCOUNT
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 
@@ -17,7 +19,18 @@ LATEST = "latest"
 # More than a usual cluster has nodes, so that each restores some.
 _SAMPLE_OBJECTS = (*(f"shard-{number:05}.bin" for number in range(23)), "more/a name with spaces.bin")
 _USUAL_ROOT_DEVICE = "/dev/xvda"
-_PUBLIC_RANGE = "10.0.0.0/24"
+_PUBLIC_RANGE, _SECOND_RANGE = "10.0.0.0/24", "10.0.1.0/24"
+
+
+def account_of(cluster: ClusterFile) -> str:
+    """Return the account that a cluster file is for: the one that it names, that of its EKS cluster, or any.
+
+    Args:
+        cluster: The cluster file.
+    """
+    hyperpod = cluster.orchestrator.hyperpod
+    arn = None if hyperpod is None else hyperpod.eks_cluster_arn
+    return cluster.account or (ACCOUNT if arn is None else arn.split(":")[4])
 
 
 def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
@@ -40,6 +53,7 @@ def prepare(cluster: ClusterFile, aws: LocalAws) -> list[str]:
         aws.add_layer(cluster.powertools_layer_arn)
     if cluster.network is not None:
         _add_network(cluster.network, cluster.availability_zone, aws)
+        _add_eks_cluster(cluster, cluster.network, aws)
     s3 = aws.client("s3")
     # S3 takes the location of every region but its first.
     location: dict[str, Any] = (
@@ -137,6 +151,23 @@ def _add_images(cluster: ClusterFile, aws: LocalAws) -> None:
             root_device_name=root_device_name,
             platform=platforms.get(image_id),
         )
+
+
+def _add_eks_cluster(cluster: ClusterFile, network: NetworkSettings, aws: LocalAws) -> None:
+    """Make the EKS cluster that HyperPod's nodes join, in the network that the file names."""
+    hyperpod = cluster.orchestrator.hyperpod
+    if hyperpod is None or hyperpod.eks_cluster_arn is None or hyperpod.eks_security_group_id is None:
+        return
+    ec2 = aws.client("ec2")
+    zones = [zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]]
+    other = next(zone for zone in zones if zone != cluster.availability_zone)
+    made = ec2.create_subnet(VpcId=network.vpc_id, CidrBlock=_SECOND_RANGE, AvailabilityZone=other)["Subnet"]
+    aws.add_eks_cluster(
+        hyperpod.eks_cluster_arn.rpartition("/")[2],
+        subnet_ids=[network.subnet_id, made["SubnetId"]],
+        security_group_id=hyperpod.eks_security_group_id,
+        add_ons=[TASK_GOVERNANCE] if hyperpod.priority_classes else [],
+    )
 
 
 def _add_network(network: NetworkSettings, zone: str, aws: LocalAws) -> None:

@@ -12,6 +12,11 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.subnets import Subnet
 from moto.ec2.models.vpcs import VPC
+from moto.eks.models import eks_backends
+from moto.utilities.utils import get_partition
+
+from local_aws.services.eks_kept import EksCluster
+from local_aws.services.eks_rules import check_cluster
 
 _VPC_RANGE, _SUBNET_RANGE = "10.0.0.0/16", "10.0.128.0/17"
 
@@ -90,6 +95,38 @@ def add_network(request: Mapping[str, Any]) -> Mapping[str, Any]:
         map_public_ip_on_launch=False,
     )
     ec2.associate_default_network_acl_with_subnet(subnet_id, vpc_id)
+    return {"added": True}
+
+
+def add_eks_cluster(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Make an EKS cluster, with a cluster security group of the caller's id."""
+    ec2, name = _ec2(request), str(request["name"])
+    account, region = str(request["account"]), str(request["region"])
+    clusters = vars(eks_backends[account][region]).setdefault("kept_clusters", {})
+    if name in clusters:
+        raise ValueError(f"there is an EKS cluster {name} already")
+    network = {"subnetIds": list(request["subnet_ids"])}
+    check_cluster({"version": request["version"], "resourcesVpcConfig": network}, ec2)
+    vpc_id = ec2.get_subnet(network["subnetIds"][0]).vpc_id
+    group = ec2.create_security_group(f"eks-cluster-sg-{name}", "EKS created security group", vpc_id=vpc_id)
+    del ec2.groups[vpc_id][group.id]
+    group.id = group.group_id = str(request["security_group_id"])
+    ec2.groups[vpc_id][group.id] = group
+    ec2.authorize_security_group_ingress(group.id, "-1", None, None, [], source_groups=[{"GroupId": group.id}])
+    clusters[name] = EksCluster(
+        described={
+            "name": name,
+            "arn": f"arn:{get_partition(region)}:eks:{region}:{account}:cluster/{name}",
+            "version": request["version"],
+            "status": request["status"],
+            "accessConfig": {"authenticationMode": request["authentication_mode"]},
+            "resourcesVpcConfig": {**network, "vpcId": vpc_id, "clusterSecurityGroupId": group.id},
+        },
+        addons={
+            each: {"addonName": each, "clusterName": name, "addonVersion": "v1.0.0-eksbuild.1", "status": "ACTIVE"}
+            for each in request["add_ons"]
+        },
+    )
     return {"added": True}
 
 

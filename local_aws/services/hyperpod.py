@@ -21,6 +21,9 @@ from moto.sagemaker.models import sagemaker_backends
 
 from local_aws.refusal import Refusal
 from local_aws.services.answers import page
+from local_aws.services.callers import check_caller
+from local_aws.services.hyperpod_eks import check_eks, check_governance
+from local_aws.services.hyperpod_permissions import needed
 from local_aws.services.hyperpod_rules import check, check_update
 
 _lock = RLock()
@@ -112,13 +115,20 @@ def _cluster(response: Any, name: str) -> HyperPod:
     raise Refusal("ResourceNotFound", f"Cluster {name} not found")
 
 
+def _check(response: Any, spec: Mapping[str, Any]) -> None:
+    """Refuse a cluster that SageMaker would not make, and a caller that lacks what SageMaker does in its name."""
+    check_caller(response, needed(spec, response.region))
+    check(response.current_account, spec)
+    check_eks((response.current_account, response.region), spec)
+
+
 @_action
 def create_cluster(response: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer CreateCluster."""
     name = given["ClusterName"]
     if name in _clusters(response):
         raise Refusal("ResourceInUse", f"Cluster with name {name} already exists")
-    check(response.current_account, given)
+    _check(response, given)
     arn = f"arn:aws:sagemaker:{response.region}:{response.current_account}:cluster/{secrets.token_hex(6)}"
     spec = {key: value for key, value in given.items() if key != "Tags"}
     cluster = HyperPod(arn, spec, {tag["Key"]: tag["Value"] for tag in given.get("Tags", [])})
@@ -143,7 +153,7 @@ def update_cluster(response: Any, given: Mapping[str, Any]) -> Mapping[str, Any]
         if key not in {"ClusterName", "InstanceGroups", "InstanceGroupsToDelete"}
     }
     spec = {**cluster.spec, **changes, "InstanceGroups": list(groups.values())}
-    check(response.current_account, spec)
+    _check(response, spec)
     cluster.spec = spec
     cluster.look()
     return {"ClusterArn": cluster.arn}
@@ -265,8 +275,7 @@ def _policies(response: Any) -> dict[str, dict[str, Any]]:
 def create_cluster_scheduler_config(response: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer CreateClusterSchedulerConfig; a cluster has one at most, and it is for clusters on EKS."""
     cluster = _cluster(response, given["ClusterArn"])
-    if "Eks" not in cluster.spec.get("Orchestrator", {}):
-        raise Refusal("ValidationException", "Task governance is supported for clusters with Amazon EKS only")
+    check_governance((response.current_account, response.region), cluster.spec)
     if any(each["ClusterArn"] == cluster.arn for each in _policies(response).values()):
         raise Refusal("ConflictException", f"Cluster {cluster.arn} has a cluster policy already")
     own = secrets.token_hex(6)

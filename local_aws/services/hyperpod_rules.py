@@ -3,8 +3,11 @@
 AWS documents these rules, and not always the words in which a request is refused.
 
 Sources: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-ref.html (Slurm),
-https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-getting-started-slurm-cli.html (life cycle) and
-https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-scaling-slurm.html (continuous provisioning)
+https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-getting-started-slurm-cli.html (life cycle),
+https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-scaling-slurm.html (continuous provisioning),
+https://docs.aws.amazon.com/sagemaker/latest/dg/hyperpod-custom-ami-support.html (images) and
+https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterEbsVolumeConfig.html and
+https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html (volumes)
 """
 
 import json
@@ -15,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import botocore.session
+from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
 from local_aws.refusal import Refusal
@@ -37,6 +41,8 @@ def check(account: str, given: Mapping[str, Any]) -> None:
         *_count_problems(given, groups),
         *(_eks_problems(groups) if "Eks" in given.get("Orchestrator", {}) else _slurm_problems(given, groups)),
         *_life_cycle_problems(groups),
+        *_image_problems(account, groups),
+        *_volume_problems(given, groups),
     ):
         raise Refusal("ValidationException", problem)
 
@@ -55,6 +61,9 @@ def check_update(before: Mapping[str, Mapping[str, Any]], given: Mapping[str, An
             if old and now is not None and now != then:
                 name = group["InstanceGroupName"]
                 raise Refusal("ValidationException", f"{what} of instance group {name} cannot be changed")
+        if old and "InstanceStorageConfigs" in group and _keys(group) != _keys(old):
+            name = group["InstanceGroupName"]
+            raise Refusal("ValidationException", f"VolumeKmsKeyId of instance group {name} cannot be changed")
 
 
 def _at(group: Mapping[str, Any], path: str) -> Any:
@@ -147,3 +156,34 @@ def _life_cycle_problems(groups: _Groups) -> Iterator[str]:
             yield "OnCreate and OnInitComplete are mutually exclusive"
         if config and not config.get("SourceS3Uri"):
             yield "SourceS3Uri is required in LifeCycleConfig"
+
+
+def _image_problems(account: str, groups: _Groups) -> Iterator[str]:
+    for group in groups:
+        name = group.get("ImageId", "default")
+        if name == "default":
+            continue
+        images = [backend.amis[name] for backend in ec2_backends[account].values() if name in backend.amis]
+        if not images or any(each.owner_id != account for each in images):
+            yield f"The image {name} does not exist, or is not owned by the account {account}"
+
+
+def _volume_problems(given: Mapping[str, Any], groups: _Groups) -> Iterator[str]:
+    for group in groups:
+        for each in group.get("InstanceStorageConfigs", []):
+            volume = each.get("EbsVolumeConfig")
+            if volume is None:
+                continue
+            root, key, size = (volume.get(each) for each in ("RootVolume", "VolumeKmsKeyId", "VolumeSizeInGB"))
+            if root and (size is not None or not key):
+                yield "An EbsVolumeConfig with RootVolume must have VolumeKmsKeyId, and no VolumeSizeInGB"
+            if not root and size is None:
+                yield "An EbsVolumeConfig without RootVolume must have VolumeSizeInGB"
+            if key and given.get("NodeProvisioningMode") != "Continuous":
+                yield "VolumeKmsKeyId is only supported when NodeProvisioningMode is Continuous"
+
+
+def _keys(group: Mapping[str, Any]) -> list[Any]:
+    """Return the keys of a group's volumes, which it keeps for its life."""
+    volumes = [each.get("EbsVolumeConfig", {}) for each in group.get("InstanceStorageConfigs", [])]
+    return [volume["VolumeKmsKeyId"] for volume in volumes if volume.get("VolumeKmsKeyId")]

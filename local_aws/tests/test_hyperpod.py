@@ -1,10 +1,12 @@
 """HyperPod of the local AWS: instance groups follow their counts, and change as SageMaker changes them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from hyperpod_scene import TASK_GOVERNANCE, eks_cluster
 from local_aws import LocalAws
 from local_aws_scene import Stacks
 from wrong_hyperpod import WRONG, Wrong, governed_template, hyperpod_template, wrong_template
@@ -57,6 +59,14 @@ def test_a_cluster_follows_its_sizes_and_a_deployment_that_changes_it_sets_them_
     assert _counts(sagemaker) == {"controller": 1, "workers": 3}
 
 
+@pytest.fixture
+def eks(aws: LocalAws, stacks: Stacks) -> Iterator[None]:
+    """An EKS cluster in the network of these tests, with the add-on of task governance."""
+    with eks_cluster(aws, stacks, add_ons=[TASK_GOVERNANCE]):
+        yield
+
+
+@pytest.mark.usefixtures("eks")
 def test_the_policy_of_a_cluster_on_eks_follows_its_template(aws: LocalAws, stacks: Stacks) -> None:
     stack = stacks.create(governed_template())
     assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
@@ -67,6 +77,7 @@ def test_the_policy_of_a_cluster_on_eks_follows_its_template(aws: LocalAws, stac
     assert described["SchedulerConfig"]["PriorityClasses"] == [{"Name": "training", "Weight": 20}]
 
 
+@pytest.mark.usefixtures("eks")
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_what_sagemaker_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong: Wrong) -> None:
     stack = stacks.create(wrong_template(wrong))

@@ -44,14 +44,17 @@ Settings = Mapping[str, Any]
 
 _EXTRAS = ("warm_pool", "placement", "interface_layout")
 _SECOND_ZONE = "us-east-1a"
-_EKS = "arn:aws:eks:us-east-1:111122223333:cluster/pod"
+EKS, EKS_GROUP = "arn:aws:eks:us-east-1:123456789012:cluster/training", "sg-0a1b2c3d4e5f67890"
+"""The EKS cluster that HyperPod's nodes join, and its cluster security group."""
 
 ENGINES: Mapping[str, Callable[[], Orchestrator]] = {
     "none": NoOrchestrator,
     "slurm": lambda: SlurmOrchestrator(SlurmSettings()),
     "eks": lambda: EksOrchestrator(EksSettings(control_plane_zone=_SECOND_ZONE)),
     "hyperpod_slurm": lambda: HyperPodOrchestrator(HyperPodSettings()),
-    "hyperpod_eks": lambda: HyperPodOrchestrator(HyperPodSettings(engine=HyperPodEngine.EKS, eks_cluster_arn=_EKS)),
+    "hyperpod_eks": lambda: HyperPodOrchestrator(
+        HyperPodSettings(engine=HyperPodEngine.EKS, eks_cluster_arn=EKS, eks_security_group_id=EKS_GROUP)
+    ),
     "batch": lambda: BatchOrchestrator(BatchSettings()),
 }
 """What runs jobs, with its default settings."""
@@ -92,7 +95,7 @@ class ClusterPlan:
         bucket = s3.Bucket.from_bucket_name(stack, "Corpus", BUCKET)
         where: dict[str, Any] = {"availability_zone": ZONE}
         if self.existing_network:
-            where = {"network": _existing_network(stack)}
+            where = {"network": existing_network(stack)}
         return TrainingCluster(
             stack,
             "Cluster",
@@ -112,13 +115,14 @@ class ClusterPlan:
     def for_engine(self, engine: str) -> "ClusterPlan":
         """Return it with another engine, and the node groups that it takes, as they are or without extras."""
         plain = tuple({name: group[name] for name in group if name not in _EXTRAS} for group in self.groups)
+        # EKS needs a second subnet of a network that exists, and HyperPod on EKS the network of the EKS cluster.
+        existing = engine == "hyperpod_eks" or (self.existing_network and engine != "eks")
+        on_it = replace(self, existing_network=existing, engine=engine)
         taken = []
         for each in zip(self.groups, plain, strict=True):
-            legal = (one for one in each if not replace(self, groups=(one,), engine=engine).problems())
+            legal = (one for one in each if not replace(on_it, groups=(one,)).problems())
             taken += [group for group in (next(legal, None),) if group is not None]
-        # EKS needs a second subnet of a network that exists.
-        existing = self.existing_network and engine != "eks"
-        return replace(self, groups=tuple(taken), existing_network=existing, engine=engine)
+        return replace(on_it, groups=tuple(taken))
 
     def _found(self) -> Iterator[Problem]:
         orchestrator = ENGINES[self.engine]()
@@ -126,6 +130,7 @@ class ClusterPlan:
             [node_group(each) for each in self.groups],
             facts=self.facts,
             availability_zone=ZONE,
+            existing_network=self.existing_network,
             orchestrator=orchestrator.kind,
         )
         yield from cluster_problems(together)
@@ -142,7 +147,7 @@ def node_group(settings: Settings) -> NodeGroup:
     return NodeGroup(**rest, capacity=getattr(Capacity, settings["call"])(**settings.get("buy", {})))
 
 
-def _existing_network(stack: Stack) -> ClusterNetwork:
+def existing_network(stack: Stack) -> ClusterNetwork:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id=VPC, availability_zones=[ZONE])
     subnet = ec2.Subnet.from_subnet_attributes(stack, "Subnet", subnet_id=SUBNET, availability_zone=ZONE)
     return ClusterNetwork.from_subnet(stack, "Network", vpc=vpc, subnet=subnet)

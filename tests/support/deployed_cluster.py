@@ -15,7 +15,7 @@ from aws_cdk import App, Environment, Stack
 
 from cdk_training_cluster import instance_type_info
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cluster_plans import BUCKET, SUBNET, VPC, ClusterPlan
+from cluster_plans import BUCKET, EKS, EKS_GROUP, SUBNET, VPC, ClusterPlan
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal import readback
@@ -32,6 +32,11 @@ def prepare(aws: LocalAws, types: Iterable[str]) -> None:
     vpcs = aws.client("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [VPC]}])["Vpcs"]
     if not vpcs:
         aws.add_network(vpc_id=VPC, subnet_id=SUBNET, availability_zone=ZONE)
+        ec2 = aws.client("ec2")
+        second = ec2.create_subnet(VpcId=VPC, CidrBlock="10.0.1.0/24", AvailabilityZone="us-east-1a")["Subnet"]
+        aws.add_eks_cluster(
+            EKS.rpartition("/")[2], subnet_ids=[SUBNET, second["SubnetId"]], security_group_id=EKS_GROUP
+        )
     for name in sorted(set(types)):
         aws.add_instance_type(description(instance_type_info(name)))
 

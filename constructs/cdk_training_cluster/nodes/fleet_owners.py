@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnResource
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
@@ -36,10 +37,13 @@ class MadeOwner:
     Attributes:
         resource: The resource. What must be there before nodes start is made a dependency of it.
         settings: What the functions have to know of it. Default: - an Auto Scaling group, which is found by its tags.
+        size_permissions: What whoever gives it a size must be allowed beside the action that does.
+            Default: - nothing.
     """
 
     resource: CfnResource
     settings: OwnerSettings | None = None
+    size_permissions: tuple[iam.PolicyStatement, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

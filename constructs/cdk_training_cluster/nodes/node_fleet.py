@@ -73,6 +73,7 @@ class NodeFleet(Construct):
         owner: What launches the nodes and replaces them: the Auto Scaling group, the Spot Fleet, or a resource of the
             cluster's orchestrator.
         owner_settings: What the functions have to know of it. None: an Auto Scaling group, found by its tags.
+        size_permissions: What whoever gives the owner a size must be allowed beside the action that does.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
     """
@@ -166,6 +167,7 @@ class NodeFleet(Construct):
         made: MadeOwner = owners.make_owner(self, launches, reserved)
         self.owner: CfnResource = made.resource
         self.owner_settings: OwnerSettings | None = made.settings
+        self.size_permissions: tuple[iam.PolicyStatement, ...] = made.size_permissions
         # The subnet alone is no way out: without this, nodes could start, and bill, while the NAT gateway is made.
         self.owner.node.add_dependency(*network.way_out)
         check_templates(self)

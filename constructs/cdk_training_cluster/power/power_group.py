@@ -51,6 +51,7 @@ class PowerGroup(OwnedGroup):
             version has launched are terminated, and Auto Scaling launches others. Default: - it has none.
         schedule: When its nodes run. Default: - always, while it is not stopped.
         role: The role of its nodes, which AWS PCS and HyperPod ask for with each size. Default: - none.
+        size_permissions: What its owner's service does in the function's name with each size. Default: - nothing.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html
     """
@@ -67,6 +68,7 @@ class PowerGroup(OwnedGroup):
     warm_pool: bool = False
     schedule: Schedule | None = None
     role: iam.IRole | None = None
+    size_permissions: Sequence[iam.PolicyStatement] = ()
 
     @classmethod
     def of(cls, fleet: NodeFleet, policy: IdlePolicy, schedule: Schedule | None = None) -> "PowerGroup":
@@ -94,6 +96,7 @@ class PowerGroup(OwnedGroup):
             warm_pool=group.warm_pool is not None and fleet.owner_settings is None,
             schedule=schedule,
             role=fleet.role,
+            size_permissions=fleet.size_permissions,
         )
 
     @property

@@ -1,5 +1,6 @@
 """What the power function may do: it reads what it needs, and writes on what carries its cluster's tag only."""
 
+import json
 from collections.abc import Collection, Iterator
 
 from aws_cdk import aws_iam as iam
@@ -47,7 +48,7 @@ class PowerPermissions:
             cluster_name: The value of the tag on what the function may write on.
             groups: The node groups.
         """
-        self._cluster_name = cluster_name
+        self._cluster_name, self._groups = cluster_name, groups
         # Auto Scaling groups that no node group has any longer are found by the cluster's tag.
         self._owners = OwnerPermissions(groups, also=[OwnerKind.AUTO_SCALING_GROUP])
         self._roles = {
@@ -73,11 +74,26 @@ class PowerPermissions:
         permissions.read(sorted(set(self._reads())))
         self._owners.grant_sizes(permissions, terminates=self._terminates)
         self._owners.grant_roles(role, self._roles)
+        self._grant_by_service(role)
         self._owners.grant_tags(permissions)
         if self._warm_pools:
             permissions.write(["ec2:TerminateInstances"], INSTANCES)
         if self._releases:
             permissions.write(["ec2:ModifyCapacityReservation"], RESERVATIONS)
+
+    def _grant_by_service(self, role: iam.Role) -> None:
+        """Allow what services do in the function's name with each size; node groups of one cluster share it."""
+        statements = [each for group in self._groups for each in group.size_permissions]
+        for statement in {json.dumps(each.to_statement_json()): each for each in statements}.values():
+            role.add_to_policy(statement)
+            for resource in (each for each in statement.resources if "*" in each):
+                as_nag_says = resource.replace(HERE.partition, "<AWS::Partition>").replace(
+                    HERE.region, "<AWS::Region>"
+                )
+                reason = (
+                    "The owner's service does this in the function's name with each size, on what has no name yet."
+                )
+                acknowledge(role, f"AwsSolutions-IAM5[Resource::{as_nag_says}]", reason)
 
     def _reads(self) -> Iterator[str]:
         yield from self._owners.reads(history=True)

@@ -9,7 +9,8 @@ from local_aws_scene import Template
 Properties = dict[str, Any]
 
 _ROLE = {"Fn::GetAtt": ["HyperPodRole", "Arn"]}
-_EKS = {"Eks": {"ClusterArn": "arn:aws:eks:us-east-1:111122223333:cluster/training"}}
+EKS_NAME, EKS_GROUP = "training", "sg-0e4501a2b3c4d5e6f"
+_EKS = {"Eks": {"ClusterArn": f"arn:aws:eks:us-east-1:123456789012:cluster/{EKS_NAME}"}}
 _FILES = {"FsxLustreConfig": {"DnsName": "fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com", "MountName": "abcdefgh"}}
 
 
@@ -59,7 +60,7 @@ class Wrong:
         name: What is wrong.
         change: Makes the properties of a legal cluster wrong.
         refusal: What SageMaker says.
-        rule: The rule by which a synth refuses it.
+        rule: The rule by which a synth refuses it. Empty: none does.
     """
 
     name: str
@@ -87,14 +88,24 @@ def _on_eks(**settings: Any) -> Callable[[Properties], object]:
         workers = {**cluster["InstanceGroups"][1], **settings}
         del workers["InstanceStorageConfigs"]
         kept = {key: value for key, value in workers.items() if value is not None}
-        cluster.update(Orchestrator=_EKS, InstanceGroups=[kept])
+        network = cluster["VpcConfig"]
+        network = {**network, "SecurityGroupIds": [*network["SecurityGroupIds"], EKS_GROUP]}
+        cluster.update(Orchestrator=_EKS, InstanceGroups=[kept], VpcConfig=network)
 
     return change
 
 
+_ROOT = {"RootVolume": True, "VolumeKmsKeyId": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d"}
 _CONTROLLER = {"NodeType": "Controller"}
 _LOGIN = {"NodeType": "Login"}
 _SCRIPT = {"SourceS3Uri": "s3://scripts/hyperpod/", "OnCreate": "set_up.sh"}
+
+
+def eks_template() -> Template:
+    """Return a template with a legal HyperPod cluster on EKS."""
+    template = hyperpod_template()
+    _on_eks(SlurmConfig=None, LifeCycleConfig=_SCRIPT)(template["Resources"]["HyperPod"]["Properties"])
+    return template
 
 
 def governed_template(weight: int = 10) -> Template:
@@ -103,9 +114,7 @@ def governed_template(weight: int = 10) -> Template:
     Args:
         weight: The weight of its one class of priority. Default: - 10.
     """
-    template = hyperpod_template()
-    cluster = template["Resources"]["HyperPod"]["Properties"]
-    _on_eks(SlurmConfig=None, LifeCycleConfig=_SCRIPT)(cluster)
+    template = eks_template()
     policy = {
         "Name": "llama",
         "ClusterArn": {"Ref": "HyperPod"},
@@ -211,6 +220,24 @@ WRONG = (
         _workers(CapacityRequirements={"Spot": {}}),
         "CapacityRequirements Spot is supported for clusters with Amazon EKS only",
         "hyperpodEksAlone",
+    ),
+    Wrong(
+        "an image of nobody's",
+        _workers(ImageId="ami-0a1b2c3d4e5f67890"),
+        "The image ami-0a1b2c3d4e5f67890 does not exist, or is not owned by the account 123456789012",
+        "",
+    ),
+    Wrong(
+        "a root volume with a size",
+        _workers(InstanceStorageConfigs=[{"EbsVolumeConfig": {**_ROOT, "VolumeSizeInGB": 100}}]),
+        "An EbsVolumeConfig with RootVolume must have VolumeKmsKeyId, and no VolumeSizeInGB",
+        "",
+    ),
+    Wrong(
+        "a second volume without a size",
+        _workers(InstanceStorageConfigs=[{"EbsVolumeConfig": {**_ROOT, "RootVolume": False}}]),
+        "An EbsVolumeConfig without RootVolume must have VolumeSizeInGB",
+        "",
     ),
     Wrong(
         "a role of EC2's",

@@ -64,6 +64,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         [each.to_info() for each in facts if each is not None],
         availability_zone=formed(file, "availability_zone", ZONE),
         node_range=_node_range(file),
+        existing_network="network" in file,
         schedule=None if schedule is None else schedule.to_schedule(),
         words=CLUSTER_FILE,
         orchestrator=orchestrator.kind,

@@ -8,7 +8,7 @@ from aws_cdk.assertions import Template
 
 from cdk_training_cluster import NodeGroup, TrainingCluster
 from cluster_contract.owners import OwnerKind
-from cluster_plans import ENGINES
+from cluster_plans import ENGINES, existing_network
 from synthesis import ZONE, new_stack
 
 
@@ -41,8 +41,15 @@ def test_what_an_engine_does_with_nodes_that_run(engine: str) -> None:
     row, stack = _TABLE[engine], new_stack(account="111122223333")
     groups = [NodeGroup("workers", instance_types=["p5.48xlarge"], count=2)]
     orchestrator = ENGINES[engine]()
+    of_eks = engine == "hyperpod_eks"
     cluster = TrainingCluster(
-        stack, "Cluster", availability_zone=ZONE, node_groups=groups, cluster_name="pod", _orchestrator=orchestrator
+        stack,
+        "Cluster",
+        availability_zone=None if of_eks else ZONE,
+        network=existing_network(stack) if of_eks else None,
+        node_groups=groups,
+        cluster_name="pod",
+        _orchestrator=orchestrator,
     )
     owner = cluster.node_groups[0].owner_settings
     found = (None, False) if owner is None else (owner.kind, owner.engine_sized)

@@ -171,6 +171,7 @@ orchestrator:
   hyperpod:
     engine: eks
     eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
+    eks_security_group_id: sg-0a1b2c3d4e5f67890
     kubernetes: {karpenter: false}
 file_system: {existing: {file_system_id: fs-0a1b2c3d4e5f67890, mount_name: abcdefgh}}
 network: {vpc_id: vpc-0a1b2c3d4e5f67890, subnet_id: subnet-0a1b2c3d4e5f67890}

@@ -60,6 +60,8 @@ def make_execution_role(scope: Construct, kind: OrchestratorKind) -> iam.Role:
     role.add_to_policy(
         iam.PolicyStatement(actions=sorted((*_NETWORK, *pods)), resources=["*"], conditions=in_this_region())
     )
+    if pods:
+        _attach_interfaces(role)
     interfaces = HERE.arn("ec2", "network-interface/*")
     role.add_to_policy(iam.PolicyStatement(actions=["ec2:CreateTags"], resources=[interfaces]))
     acknowledge(
@@ -68,3 +70,17 @@ def make_execution_role(scope: Construct, kind: OrchestratorKind) -> iam.Role:
         "HyperPod tags the network interfaces that it makes for nodes, whose ids are not known beforehand.",
     )
     return role
+
+
+def _attach_interfaces(role: iam.Role) -> None:
+    """Let nodes attach more network interfaces to themselves: one has addresses for few pods.
+
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AttachClusterNodeNetworkInterface.html
+    """
+    action = "sagemaker:AttachClusterNodeNetworkInterface"
+    role.add_to_policy(iam.PolicyStatement(actions=[action], resources=[HERE.arn("sagemaker", "cluster/*")]))
+    acknowledge(
+        role,
+        "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*]",
+        "The cluster is made with this role, and its id is not known before.",
+    )

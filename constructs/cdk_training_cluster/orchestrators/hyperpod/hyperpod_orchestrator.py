@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_training_cluster.acknowledgements import warn
@@ -21,6 +22,11 @@ from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules.context import ClusterContext
+from cdk_training_cluster.orchestrators.hyperpod.caller_permissions import (
+    eks_statements,
+    image_statements,
+    key_statements,
+)
 from cdk_training_cluster.orchestrators.hyperpod.execution_role import make_execution_role
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import sagemaker_name
 from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
@@ -28,7 +34,7 @@ from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERP
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
-from cdk_training_cluster.validation.rule import Problem, broken
+from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 
 if TYPE_CHECKING:
@@ -68,8 +74,10 @@ class HyperPodOrchestrator(Orchestrator):
         """Yield what is wrong with HyperPod's settings, by themselves and beside the node groups."""
         yield from broken(HYPERPOD_RULES, HyperPodContext(hyperpod=self.settings, cluster=together))
 
-    def warnings(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002 - of every cluster
+    def warnings(self, together: ClusterContext) -> Iterator[Problem]:
         """Yield what of HyperPod will surprise."""
+        context = HyperPodContext(hyperpod=self.settings, cluster=together)
+        yield from broken(HYPERPOD_RULES, context, level=Level.WARNING)
         yield Problem(setting=("hyperpod",), message=_PRICES, rule="hyperpodPrices")
 
     def make_role(self, cluster: "TrainingCluster") -> iam.Role:
@@ -88,13 +96,6 @@ class HyperPodOrchestrator(Orchestrator):
                 "cluster_name must be known when the template is made and be at most 63 letters, digits and hyphens "
                 f"between them for HyperPod, got {shown(name)}: give one"
             )
-        if cluster.encryption_key is not None:
-            warn(
-                cluster,
-                "hyperpodVolumes",
-                "encryption_key does not encrypt the root volumes of HyperPod's nodes, which SageMaker encrypts with "
-                "a key of its own.",
-            )
         if cluster.file_system is not None and any(each.preload for each in cluster.file_system.datasets):
             warn(
                 cluster,
@@ -102,6 +103,9 @@ class HyperPodOrchestrator(Orchestrator):
                 "preload sends commands to EC2 instances, and HyperPod's nodes are none of the account's: data sets "
                 "are loaded when they are first read. Leave preload out.",
             )
+        if cluster.encryption_key is not None:
+            for statement in key_statements(cluster.encryption_key):
+                cluster.role.add_to_policy(statement)
         self._groups = list(self._slurm_groups(cluster))
         on_slurm = self.settings.engine is HyperPodEngine.SLURM
         percent = self.settings.tiered_storage_percent
@@ -115,7 +119,10 @@ class HyperPodOrchestrator(Orchestrator):
             # merged, and a strategy is refused.
             **({} if on_slurm else {"Orchestrator": {"Eks": {"ClusterArn": self.settings.eks_cluster_arn}}}),
             "VpcConfig": {
-                "SecurityGroupIds": [group.security_group_id for group in cluster.connections.security_groups],
+                "SecurityGroupIds": [
+                    *(group.security_group_id for group in cluster.connections.security_groups),
+                    *(() if self.settings.eks_security_group_id is None else (self.settings.eks_security_group_id,)),
+                ],
                 "Subnets": [cluster.network.node_subnet.subnet_id],
             },
             "InstanceGroups": self._groups,
@@ -146,6 +153,7 @@ class HyperPodOrchestrator(Orchestrator):
             kind=self.kind,
         )
         plan = group.capacity.training_plan_arn
+        image = None if group.machine_image is None else group.machine_image.get_image(fleet).image_id
         checks = [each.value for each in self.settings.deep_health_checks]
         self._groups.append(
             {
@@ -156,7 +164,9 @@ class HyperPodOrchestrator(Orchestrator):
                 "InstanceCount": group.count,
                 "ExecutionRole": fleet.role.role_arn,
                 "LifeCycleConfig": lifecycle,
-                **self._slurm(fleet.mount, "Compute", PartitionNames=[self.settings.partition_of(group.name)]),
+                **self._slurm("Compute", PartitionNames=[self.settings.partition_of(group.name)]),
+                **self._storage(fleet.mount, fleet.encryption_key),
+                **({"ImageId": image} if image else {}),
                 **({"OnStartDeepHealthChecks": checks} if checks else {}),
                 **({"TrainingPlanArn": plan} if plan else {}),
                 **({"CapacityRequirements": {"Spot": {}}} if group.capacity.uses_spot else {}),
@@ -165,7 +175,11 @@ class HyperPodOrchestrator(Orchestrator):
         self.cluster.add_property_override("InstanceGroups", self._groups)
         owner = f"{fleet.cluster_name}/{group.name}"
         settings = OwnerSettings(kind=OwnerKind.HYPERPOD_INSTANCE_GROUP, id=owner)
-        return MadeOwner(resource=self.cluster, settings=settings)
+        return MadeOwner(
+            resource=self.cluster,
+            settings=settings,
+            size_permissions=tuple(self._caller_statements(fleet.encryption_key, image)),
+        )
 
     def make_rest(self, cluster: "TrainingCluster") -> None:
         """Make task governance."""
@@ -214,7 +228,8 @@ class HyperPodOrchestrator(Orchestrator):
                 "InstanceType": instance_type,
                 "InstanceCount": 1,
                 "ExecutionRole": cluster.role.role_arn,
-                **self._slurm(cluster.mount, name.capitalize()),
+                **self._slurm(name.capitalize()),
+                **self._storage(cluster.mount, cluster.encryption_key),
             }
 
     @property
@@ -225,12 +240,25 @@ class HyperPodOrchestrator(Orchestrator):
         types = {CONTROLLER: self.settings.controller_type, LOGIN: self.settings.login_type}
         return {name: each for name, each in types.items() if each is not None}
 
-    def _slurm(self, mount: Mount | None, node_type: str, **more: Sequence[str]) -> dict[str, Any]:
-        """Return what Slurm has to know of an instance group, and the file system that HyperPod mounts for it."""
-        if self.settings.engine is not HyperPodEngine.SLURM:
-            return {}
-        slurm = {"SlurmConfig": {"NodeType": node_type, **more}}
-        if mount is None:
-            return slurm
-        file_system = {"DnsName": mount.dns_name, "MountName": mount.mount_name, "MountPath": mount.mount_point}
-        return {**slurm, "InstanceStorageConfigs": [{"FsxLustreConfig": file_system}]}
+    def _slurm(self, node_type: str, **more: Sequence[str]) -> dict[str, Any]:
+        """Return what Slurm has to know of an instance group."""
+        on_slurm = self.settings.engine is HyperPodEngine.SLURM
+        return {"SlurmConfig": {"NodeType": node_type, **more}} if on_slurm else {}
+
+    def _storage(self, mount: Mount | None, key: kms.IKey | None) -> dict[str, Any]:
+        """Return the file system that HyperPod mounts, which on EKS a CSI driver does, and the root volume's key."""
+        configs: list[dict[str, Any]] = []
+        if mount is not None and self.settings.engine is HyperPodEngine.SLURM:
+            place = {"DnsName": mount.dns_name, "MountName": mount.mount_name, "MountPath": mount.mount_point}
+            configs.append({"FsxLustreConfig": place})
+        if key is not None:
+            configs.append({"EbsVolumeConfig": {"RootVolume": True, "VolumeKmsKeyId": key.key_arn}})
+        return {"InstanceStorageConfigs": configs} if configs else {}
+
+    def _caller_statements(self, key: kms.IKey | None, image: str | None) -> Iterator[iam.PolicyStatement]:
+        if self.settings.eks_cluster_arn is not None:
+            yield from eks_statements(self.settings.eks_cluster_arn)
+        if key is not None:
+            yield from key_statements(key)
+        if image is not None:
+            yield from image_statements(image)

@@ -104,7 +104,8 @@ def make_lifecycle(
         iam.PolicyStatement(
             actions=["s3:ListBucket"],
             resources=[bucket],
-            conditions={"StringLike": {"s3:prefix": f"{folder}*"}},
+            # Whether HyperPod lists with the slash at the end is not documented.
+            conditions={"StringLike": {"s3:prefix": [folder.removesuffix("/"), f"{folder}*"]}},
         )
     )
     # Nodes for Slurm are set up by HyperPod, which then runs an extension; on EKS the script is the whole set-up.

@@ -4,18 +4,22 @@ What HyperPod excludes of ways to buy, of placement and of warm pools stands in 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from aws_cdk import aws_ec2 as ec2
+
+from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.rules.context import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
+    TASK_GOVERNANCE,
     DeepHealthCheck,
     HyperPodEngine,
     HyperPodSettings,
 )
-from cdk_training_cluster.validation.rule import Found, Rules
+from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 CONTROLLER: Final = "controller"
 LOGIN: Final = "login"
@@ -24,6 +28,7 @@ LOGIN: Final = "login"
 _API = "https://docs.aws.amazon.com/sagemaker/latest/APIReference"
 _GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg"
 _GROUP = f"{_API}/API_ClusterInstanceGroupSpecification.html"
+_GOVERNANCE = f"{_GUIDE}/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html"
 _SLURM = f"{_GUIDE}/sagemaker-hyperpod-ref.html"
 
 _ALL_NODES = "dev"
@@ -54,14 +59,34 @@ class HyperPodContext:
 HYPERPOD_RULES: Rules[HyperPodContext] = Rules()
 
 
+_EKS_SETTINGS: Mapping[str, str] = {
+    "eks_cluster_arn": "HyperPod joins nodes to an EKS cluster that exists, with HyperPod's Helm chart installed; "
+    "give its ARN",
+    "eks_security_group_id": "nodes must be in the EKS cluster's own security group to join it; give the id that aws "
+    "eks describe-cluster shows as clusterSecurityGroupId",
+}
+
+
 @HYPERPOD_RULES.rule("hyperpodEksCluster", f"{_GUIDE}/sagemaker-hyperpod-eks-prerequisites.html", "hyperpod")
 def _eks_cluster(of: HyperPodContext) -> Iterator[Found]:
-    if of.on_slurm and of.hyperpod.eks_cluster_arn is not None:
-        yield "eks_cluster_arn must be left out on Slurm: leave it out, or set engine to EKS"
-    if not of.on_slurm and of.hyperpod.eks_cluster_arn is None:
+    for setting, reason in _EKS_SETTINGS.items():
+        given = getattr(of.hyperpod, setting) is not None
+        if of.on_slurm and given:
+            yield f"{setting} must be left out on Slurm: leave it out, or set engine to EKS"
+        if not of.on_slurm and not given:
+            yield f"{setting} is required on EKS: {reason}"
+
+
+# The nodes' subnet must be one of the EKS cluster's VPC: AWS's own scripts pass that VPC.
+# https://github.com/aws-samples/awsome-distributed-training/tree/main/1.architectures/7.sagemaker-hyperpod-eks
+@HYPERPOD_RULES.rule("hyperpodEksNetwork", f"{_GUIDE}/sagemaker-hyperpod-eks-prerequisites.html", "network")
+def _eks_network(of: HyperPodContext) -> Iterator[Found]:
+    """Find a VPC that is made here, where an EKS cluster that exists cannot be."""
+    arn = of.hyperpod.eks_cluster_arn
+    if arn is not None and not is_unknown(arn) and not of.on_slurm and not of.cluster.existing_network:
         yield (
-            "eks_cluster_arn is required on EKS: HyperPod joins nodes to an EKS cluster that exists, with HyperPod's "
-            "Helm chart installed; give its ARN"
+            "network must name the VPC of the EKS cluster and a private subnet of it for HyperPod on EKS, got a VPC "
+            f"that is made: aws eks describe-cluster --name {arn.rpartition('/')[2]} shows its resourcesVpcConfig"
         )
 
 
@@ -130,16 +155,38 @@ def _types(of: HyperPodContext) -> Iterator[Found]:
                 )
 
 
-@HYPERPOD_RULES.rule("hyperpodImage", f"{_GUIDE}/hyperpod-custom-ami-support.html")
-def _image(of: HyperPodContext) -> Iterator[Found]:
+@HYPERPOD_RULES.rule("hyperpodRootVolume", f"{_API}/API_ClusterEbsVolumeConfig.html")
+def _root_volume(of: HyperPodContext) -> Iterator[Found]:
     for place, group in enumerate(of.cluster.groups):
-        for setting in ("machine_image", "root_device_name", "root_volume_gib"):
+        for setting in ("root_device_name", "root_volume_gib"):
             if getattr(group, setting) is not None:
                 yield (
                     ("node_groups", place, setting),
-                    f"node group {group.name!r}: {setting} must be left out on HyperPod, whose nodes run its own "
-                    "image with a root volume of its size",
+                    f"node group {group.name!r}: {setting} must be left out on HyperPod, which determines the root "
+                    "volume itself",
                 )
+
+
+@HYPERPOD_RULES.rule("hyperpodImage", f"{_GUIDE}/hyperpod-custom-ami-support.html")
+def _image(of: HyperPodContext) -> Iterator[Found]:
+    """Find images that HyperPod does not look up; one of a user's own is built on one of HyperPod's."""
+    for place, group in enumerate(of.cluster.groups):
+        if isinstance(group.machine_image, ec2.ResolveSsmParameterAtLaunchImage):
+            yield (
+                ("node_groups", place, "machine_image"),
+                f"node group {group.name!r}: machine_image must be an AMI's id on HyperPod, got a parameter that is "
+                "resolved at launch; give the id",
+            )
+
+
+@HYPERPOD_RULES.rule("hyperpodTaskGovernance", _GOVERNANCE, "hyperpod", "priority_classes", level=Level.WARNING)
+def _task_governance(of: HyperPodContext) -> Iterator[Found]:
+    if of.hyperpod.priority_classes and not of.on_slurm:
+        yield (
+            f"priority_classes needs the EKS add-on {TASK_GOVERNANCE} in the state ACTIVE before this deployment, "
+            "which fails and is rolled back without it: deploy once without priority_classes, install the add-on, "
+            "and look with training-cluster preflight"
+        )
 
 
 @HYPERPOD_RULES.rule("hyperpodPartitions", f"{_API}/API_ClusterSlurmConfig.html", "hyperpod", "partitions")

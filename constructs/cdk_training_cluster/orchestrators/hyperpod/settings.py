@@ -16,6 +16,27 @@ EKS_ARN: Final = Form(
 )
 """https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterOrchestratorEksConfig.html"""
 
+SECURITY_GROUP: Final = Form(
+    pattern=re.compile(r"sg-[0-9a-f]{8}([0-9a-f]{9})?"),
+    wanted="the id of a security group, such as 'sg-0a1b2c3d4e5f67890'",
+)
+
+KUBERNETES_VERSIONS: Final = ("1.31", "1.34")
+"""The oldest Kubernetes version of EKS, and the newest that HyperPod's page lists.
+
+https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html and
+https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+"""
+
+AUTHENTICATION_MODES: Final = ("API", "API_AND_CONFIG_MAP")
+"""https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html"""
+
+TASK_GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
+"""The EKS add-on of task governance.
+
+https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
+"""
+
 NODE_TYPE: Final = Form(
     pattern=re.compile(r"ml\.[a-z][a-z0-9-]*\.[a-z0-9]+"),
     wanted="an instance type of SageMaker's, such as 'ml.m5.2xlarge'",
@@ -79,8 +100,10 @@ class HyperPodSettings:
 
     Attributes:
         engine: What runs jobs; a cluster keeps it for its life, as its network and EKS cluster. Default: - Slurm.
-        eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.30 to 1.35, the VPC CNI, private subnets
-            in the cluster's network and HyperPod's Helm chart installed. Default: - none: Slurm runs them.
+        eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.31 to 1.34, the VPC CNI and HyperPod's Helm
+            chart installed, in the VPC of the cluster's network. Default: - none: Slurm runs them.
+        eks_security_group_id: The cluster security group of the EKS cluster, which nodes join: without it they
+            cannot reach the API server. Required with `eks_cluster_arn`. Default: - none.
         controller_type: SageMaker's type of Slurm's controller node. Default: - `ml.m5.2xlarge`.
         login_type: SageMaker's type of Slurm's login node. Default: - there is none.
         partitions: The Slurm partition of a node group, by the group's name. Default: - of the group's own name.
@@ -89,7 +112,7 @@ class HyperPodSettings:
         tiered_storage_percent: The part of a node's memory that keeps checkpoints, in percent; on EKS only.
             Default: - none.
         priority_classes: The weights of task governance's priority classes, 0 to 100, by name; on EKS only, with
-            the EKS add-on `amazon-sagemaker-hyperpod-taskgovernance`. Default: - no task governance.
+            the EKS add-on `amazon-sagemaker-hyperpod-taskgovernance` installed before. Default: - no task governance.
 
     Raises:
         ValueError: A setting is wrong; every reason, a line each.
@@ -97,6 +120,7 @@ class HyperPodSettings:
 
     engine: HyperPodEngine = HyperPodEngine.SLURM
     eks_cluster_arn: Annotated[str, EKS_ARN] | None = None
+    eks_security_group_id: Annotated[str, SECURITY_GROUP] | None = None
     controller_type: Annotated[str, NODE_TYPE] = "ml.m5.2xlarge"
     login_type: Annotated[str, NODE_TYPE] | None = None
     partitions: Mapping[str, Annotated[str, PARTITION]] = field(default_factory=dict)

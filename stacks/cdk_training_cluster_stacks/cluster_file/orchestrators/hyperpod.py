@@ -10,6 +10,7 @@ from cdk_training_cluster import HyperPodSettings as ConstructSettings
 from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
 from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
+from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.forms import Text
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
@@ -27,7 +28,12 @@ class HyperPodSettings(EngineSettings):
     eks_cluster_arn: Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")] | None = (
         Field(default=None, examples=["arn:aws:eks:us-east-1:111122223333:cluster/training"])
     )
-    """The EKS cluster that runs jobs, with HyperPod's Helm chart installed. Left out: Slurm runs them."""
+    """The EKS cluster that runs jobs, with HyperPod's Helm chart installed, in the VPC of network. Left out: Slurm
+    runs them."""
+
+    eks_security_group_id: fields.SecurityGroupId | None = Field(default=None, examples=["sg-0a1b2c3d4e5f67890"])
+    """The cluster security group of that EKS cluster, which nodes need to join it; aws eks describe-cluster shows it.
+    Required with engine eks."""
 
     controller_type: _NodeType = Field(default="ml.m5.2xlarge", examples=["ml.m5.2xlarge"])
     """SageMaker's type of Slurm's controller node, which always runs."""
@@ -50,7 +56,8 @@ class HyperPodSettings(EngineSettings):
     priority_classes: dict[str, Annotated[StrictInt, Field(ge=0, le=100)]] = Field(
         default_factory=dict, examples=[{"production": 100, "research": 10}]
     )
-    """The weights of task governance's priority classes, by name, on EKS. Left out: no task governance."""
+    """The weights of task governance's priority classes, by name, on EKS, where its add-on must be active before.
+    Left out: no task governance."""
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     """With engine eks, what is installed on the cluster and how teams share it; `training-cluster manifests` writes
@@ -74,6 +81,7 @@ class HyperPodSettings(EngineSettings):
         return ConstructSettings(
             engine=HyperPodEngine(self.engine),
             eks_cluster_arn=self.eks_cluster_arn,
+            eks_security_group_id=self.eks_security_group_id,
             controller_type=self.controller_type,
             login_type=self.login_type,
             partitions=self.partitions,

@@ -7,8 +7,9 @@ from typing import Any
 
 import botocore.session
 import pytest
-from aws_cdk import App, DefaultStackSynthesizer, Stack
+from aws_cdk import App, DefaultStackSynthesizer, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import (
@@ -29,11 +30,15 @@ from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
 from cdk_training_cluster.template_rules import broken_rules
+from cluster_plans import existing_network
 from max_seconds import MAX_SECONDS
 from synthesis import ZONE, new_stack
 from wrong_hyperpod import WRONG, Wrong, hyperpod_template, wrong_template
 
 ARN = "arn:aws:eks:us-east-1:111122223333:cluster/training"
+GROUP = "sg-0a1b2c3d4e5f67890"
+EKS: dict[str, Any] = {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "eks_security_group_id": GROUP}
+IMAGE = "ami-0a1b2c3d4e5f67890"
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"
 WORKERS = NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)
 PLANNED = NodeGroup("planned", instance_types=["p5.48xlarge"], count=4, capacity=Capacity.training_plan(PLAN))
@@ -41,9 +46,19 @@ SPOT = NodeGroup("extra", instance_types=["g6e.48xlarge"], count=2, capacity=Cap
 BOX = NodeGroup("box", instance_types=["g5.xlarge"], count=1)
 
 
-def _made(groups: list[NodeGroup], *, name: str = "llama", files: bool = False, **hyperpod: Any) -> Template:
+def _made(
+    groups: list[NodeGroup],
+    *,
+    name: str = "llama",
+    files: bool = False,
+    encryption_key: str | None = None,
+    **hyperpod: Any,
+) -> Template:
     stack = new_stack()
-    network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
+    if hyperpod.get("engine") is HyperPodEngine.EKS:
+        network = existing_network(stack)
+    else:
+        network = ClusterNetwork(stack, "Network", availability_zone=ZONE)
     HyperPodCluster(
         stack,
         "Llama",
@@ -51,6 +66,7 @@ def _made(groups: list[NodeGroup], *, name: str = "llama", files: bool = False, 
         network=network,
         file_system=TrainingFileSystem(stack, "Files", network=network, storage_capacity_gib=4800) if files else None,
         node_groups=groups,
+        encryption_key=None if encryption_key is None else kms.Key.from_key_arn(stack, "Key", encryption_key),
         hyperpod=HyperPodSettings(**hyperpod),
     )
     return Template.from_stack(stack)
@@ -71,8 +87,7 @@ def on_slurm() -> Template:
 def on_eks() -> Template:
     return _made(
         [WORKERS, SPOT],
-        engine=HyperPodEngine.EKS,
-        eks_cluster_arn=ARN,
+        **EKS,
         tiered_storage_percent=20,
         priority_classes={"research": 10, "production": 100},
         node_recovery=NodeRecovery.NONE,
@@ -83,6 +98,16 @@ def _cluster(template: Template) -> dict[str, Any]:
     (cluster,) = template.find_resources("AWS::SageMaker::Cluster").values()
     properties: dict[str, Any] = cluster["Properties"]
     return properties
+
+
+def power_statements(template: Template) -> list[dict[str, Any]]:
+    """Return the statements of the power function's role."""
+    return [
+        statement
+        for name, policy in template.find_resources("AWS::IAM::Policy").items()
+        if "PowerFunctionServiceRole" in name or "PowerFunctionRole" in name
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
 
 
 def _groups(template: Template) -> dict[str, dict[str, Any]]:
@@ -191,7 +216,21 @@ def test_the_lifecycle_script_never_fails(tmp_path: Path, *, reachable: bool) ->
 
 
 _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
-    "EKS without its cluster": ([WORKERS], {"engine": HyperPodEngine.EKS}, "eks_cluster_arn is required on EKS"),
+    "EKS without its cluster": (
+        [WORKERS],
+        {"engine": HyperPodEngine.EKS, "eks_security_group_id": GROUP},
+        "eks_cluster_arn is required on EKS",
+    ),
+    "EKS without its security group": (
+        [WORKERS],
+        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN},
+        "eks_security_group_id is required on EKS: nodes must be in the EKS cluster's own security group",
+    ),
+    "Slurm with a security group of EKS": (
+        [WORKERS],
+        {"eks_security_group_id": GROUP},
+        "eks_security_group_id must be left out on Slurm",
+    ),
     "Slurm with an EKS cluster": ([WORKERS], {"eks_cluster_arn": ARN}, "eks_cluster_arn must be left out on Slurm"),
     "tiered storage on Slurm": (
         [WORKERS],
@@ -201,7 +240,7 @@ _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
     "priorities on Slurm": ([WORKERS], {"priority_classes": {"a": 1}}, "priority_classes needs HyperPod on EKS"),
     "a login node on EKS": (
         [WORKERS],
-        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "login_type": "ml.m5.xlarge"},
+        {**EKS, "login_type": "ml.m5.xlarge"},
         "login_type needs HyperPod on Slurm",
     ),
     "Slurm's own name": (
@@ -219,17 +258,22 @@ _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
         {},
         "node group 'inf': instance_types on HyperPod must be accelerated types",
     ),
-    "an image": (
+    "an image that only a launch finds": (
         [
             NodeGroup(
                 "workers",
                 instance_types=["p5.48xlarge"],
                 count=1,
-                machine_image=ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"}),
+                machine_image=ec2.MachineImage.resolve_ssm_parameter_at_launch("/image"),
             )
         ],
         {},
-        "node group 'workers': machine_image must be left out on HyperPod",
+        "node group 'workers': machine_image must be an AMI's id on HyperPod",
+    ),
+    "a size of the root volume": (
+        [NodeGroup("workers", instance_types=["p5.48xlarge"], count=1, root_volume_gib=500)],
+        {},
+        "node group 'workers': root_volume_gib must be left out on HyperPod",
     ),
     "a partition of no group": (
         [WORKERS],
@@ -253,12 +297,12 @@ _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
     ),
     "priorities of bad names": (
         [WORKERS],
-        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "priority_classes": {"High": 1}},
+        {**EKS, "priority_classes": {"High": 1}},
         "the names of priority_classes must be lower-case letters",
     ),
     "too many priorities": (
         [WORKERS],
-        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN, "priority_classes": {f"p{n}": n for n in range(11)}},
+        {**EKS, "priority_classes": {f"p{n}": n for n in range(11)}},
         "priority_classes must be at most 10, got 11",
     ),
     "too many groups": (
@@ -274,8 +318,75 @@ def test_what_hyperpod_refuses_is_refused_in_a_sentence(
     groups: list[NodeGroup], settings: dict[str, Any], sentence: str
 ) -> None:
     engine = HyperPodOrchestrator(HyperPodSettings(**settings))
-    (problem,) = engine.problems(ClusterContext.of(groups, orchestrator=engine.kind))
+    (problem,) = engine.problems(ClusterContext.of(groups, orchestrator=engine.kind, existing_network=True))
     assert problem.message.startswith(sentence)
+
+
+def test_a_vpc_that_is_made_is_refused_on_eks() -> None:
+    engine = HyperPodOrchestrator(HyperPodSettings(**EKS))
+    (problem,) = engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind))
+    assert problem.message == (
+        "network must name the VPC of the EKS cluster and a private subnet of it for HyperPod on EKS, got a VPC that "
+        "is made: aws eks describe-cluster --name training shows its resourcesVpcConfig"
+    )
+    made_in_the_app = Fn.import_value("TrainingArn")
+    engine = HyperPodOrchestrator(HyperPodSettings(**{**EKS, "eks_cluster_arn": made_in_the_app}))
+    assert list(engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind))) == []
+
+
+def test_nodes_on_eks_are_in_the_security_group_of_the_eks_cluster(on_eks: Template, on_slurm: Template) -> None:
+    own, group = _cluster(on_eks)["VpcConfig"]["SecurityGroupIds"]
+    assert group == GROUP
+    assert "Fn::GetAtt" in own  # the cluster's own group, for EFA and the file system
+    assert len(_cluster(on_slurm)["VpcConfig"]["SecurityGroupIds"]) == 1
+
+
+def test_priorities_are_warned_of_until_their_add_on_is_there() -> None:
+    engine = HyperPodOrchestrator(HyperPodSettings(**EKS, priority_classes={"research": 10}))
+    warned = {each.rule: each.message for each in engine.warnings(ClusterContext.of([WORKERS]))}
+    assert warned.keys() == {"hyperpodPrices", "hyperpodTaskGovernance"}
+    assert "amazon-sagemaker-hyperpod-taskgovernance in the state ACTIVE" in warned["hyperpodTaskGovernance"]
+
+
+def test_a_group_runs_an_image_of_the_users_own() -> None:
+    own = NodeGroup(
+        "own",
+        instance_types=["p5.48xlarge"],
+        count=1,
+        machine_image=ec2.MachineImage.generic_linux({"us-east-1": IMAGE}),
+    )
+    template = _made([WORKERS, own])
+    assert {name: each.get("ImageId") for name, each in _groups(template).items()} == {
+        "controller": None,
+        "workers": None,
+        "own": IMAGE,
+    }
+    statements = power_statements(template)
+    for action in ("ec2:DescribeImages", "ec2:ModifyImageAttribute", "ec2:ModifySnapshotAttribute"):
+        assert action in str(statements)
+
+
+def test_root_volumes_have_the_users_key() -> None:
+    key = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-0a1b-4c3d-8a1b-0a1b2c3d4e5f"
+    template = _made([WORKERS], encryption_key=key)
+    for group in _groups(template).values():
+        volumes = [each["EbsVolumeConfig"] for each in group["InstanceStorageConfigs"] if "EbsVolumeConfig" in each]
+        assert volumes == [{"RootVolume": True, "VolumeKmsKeyId": key}]
+    assert "kms:CreateGrant" in str(power_statements(template))
+
+
+def test_the_role_lists_its_scripts_with_and_without_a_slash_at_the_end(on_slurm: Template) -> None:
+    """How HyperPod spells the prefix is not documented."""
+    statements = [
+        each
+        for policy in on_slurm.find_resources("AWS::IAM::Policy").values()
+        for each in policy["Properties"]["PolicyDocument"]["Statement"]
+        if each["Action"] == "s3:ListBucket" and "hyperpod-" in str(each)
+    ]
+    for each in statements:
+        bare, below = each["Condition"]["StringLike"]["s3:prefix"]
+        assert below == f"{bare}/*"
+    assert len(statements) == 2
 
 
 def test_idle_nodes_are_known_by_their_accelerators_alone() -> None:
@@ -319,6 +430,7 @@ def test_a_name_that_sagemaker_refuses_is_refused(name: str) -> None:
     ("setting", "value"),
     [
         ("eks_cluster_arn", "training"),
+        ("eks_security_group_id", "training"),
         ("controller_type", "m5.xlarge"),
         ("partitions", {"workers": "dev"}),
         ("tiered_storage_percent", 101),
@@ -344,7 +456,7 @@ def test_the_template_that_the_table_changes_breaks_no_rule() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_a_template_that_sagemaker_refuses_breaks_a_rule(wrong: Wrong) -> None:
-    assert [rule.id for rule, _ in broken_rules(wrong_template(wrong))] == [wrong.rule]
+    assert [rule.id for rule, _ in broken_rules(wrong_template(wrong))] == ([wrong.rule] if wrong.rule else [])
 
 
 @pytest.mark.parametrize(
