@@ -20,6 +20,10 @@ from local_aws.services.keys import DATA_KEYS, usable
 
 _SERVICE = "budgets.amazonaws.com"
 _MOST_SUBSCRIBERS = {"EMAIL": 10, "SNS": 1}
+# CloudFormation's and the API's documents say both "up to five notifications" and ten.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-budgets-budget.html and
+# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html
+_MOST_NOTIFICATIONS = 5
 # What a filter by tag is written with: the tag of a user, or one that AWS makes.
 # https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-create-filters.html
 _TAG = re.compile(r"(user|aws):[^$]+\$.*")
@@ -74,6 +78,10 @@ def _check_notifications(notifications: Sequence[Mapping[str, Any]], account: st
     said = [_plain(each["Notification"]) for each in notifications]
     if len(said) != len({json.dumps(one) for one in said}):
         raise Refusal("DuplicateRecordException", "Unable to create notification - the notification already exists.")
+    if len(notifications) > _MOST_NOTIFICATIONS:
+        raise Refusal(
+            "CreationLimitExceededException", f"one budget can only have {_MOST_NOTIFICATIONS} notifications"
+        )
     for each in notifications:
         for problem in _problems(each["Subscribers"], account):
             raise problem

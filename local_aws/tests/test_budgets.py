@@ -65,6 +65,7 @@ def test_a_budget_with_wrong_notifications_is_refused(aws: LocalAws) -> None:
 
     many = [_told(mails[0], threshold=number) for number in range(1, 12)]
     assert refused(*many)[1].endswith("length less than or equal to 10")
+    assert refused(*many[:6]) == (limit, "one budget can only have 5 notifications")
     assert refused(_told(*mails)) == (limit, "one notification can only have 10 subscribers with type of EMAIL")
     assert refused(_told(*topics)) == (limit, "one notification can only have 1 subscribers with type of SNS")
     assert refused(many[0], many[0])[0] == "DuplicateRecordException"

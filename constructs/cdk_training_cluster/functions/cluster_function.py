@@ -169,7 +169,9 @@ class ClusterFunction(Construct):
             max_event_age=max_event_age,
         )
         self._function_name, self._function_arn = self.function.function_name, self.function.function_arn
-        # CDK's own destination may read the queue's attributes, too.
+        # CDK sets what becomes of events for $LATEST, as for every function that has such settings:
+        # https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_lambda.EventInvokeConfig.html
+        # Its own destination may read the queue's attributes, too.
         for config in self.function.node.find_all():
             if isinstance(config, lambda_.CfnEventInvokeConfig):
                 config.add_property_override("DestinationConfig.OnFailure.Destination", self._failed_events_arn)

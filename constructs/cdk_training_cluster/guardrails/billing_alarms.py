@@ -216,8 +216,7 @@ class BillingAlarms(Guardrail):
         topic = f"arn:{HERE.partition}:sns:{account}:{owner.replace('/', '-')}"
         for actions, resource, conditions in (
             (
-                # DescribeAlarms needs an asterisk to name composite alarms, and the topic is no required resource of
-                # Unsubscribe.
+                # DescribeAlarms needs an asterisk to name composite alarms, and Unsubscribe has no resource type.
                 ["cloudwatch:DescribeAlarms", "sns:Unsubscribe"],
                 "*",
                 {"StringEquals": {"aws:RequestedRegion": BILLING_REGION}},

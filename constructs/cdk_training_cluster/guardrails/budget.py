@@ -48,10 +48,8 @@ MAX_ALARMS = 100
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 """
 
-# An AWS budget has at most ten notifications, each to at most ten addresses.
-# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html
-# CloudFormation says "up to five notifications", and the model of CreateBudget ten: more than five are unproven.
-# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-budgets-budget.html
+# Those of two AWS budgets, each to at most ten addresses.
+# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_NotificationWithSubscribers.html
 _MAX_NOTIFICATIONS = 10
 _MAX_EMAILS = 10
 

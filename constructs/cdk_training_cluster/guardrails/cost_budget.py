@@ -1,6 +1,6 @@
 """The AWS budget of one cluster: its own bill, which AWS adds up by the cluster's cost allocation tag."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from aws_cdk import Stack
@@ -37,6 +37,13 @@ https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_UpdateCo
 """
 
 
+# The references of CloudFormation and of AWS Budgets say both "up to five notifications" and ten.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-budgets-budget.html,
+# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_CreateBudget.html and
+# https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html
+_SAFE_NOTIFICATIONS = 5
+
+
 class CostBudget(Construct):
     """Make an AWS budget of a cluster: what AWS bills for everything that has the cluster's tag.
 
@@ -59,7 +66,10 @@ class CostBudget(Construct):
     With other thresholds or addresses CloudFormation makes a new budget, which notifies again of what the month has
     already passed. So the budget has no name of its own.
 
-    Resources: one `AWS::Budgets::Budget`. AWS Budgets charges nothing for it.
+    AWS's documents say both that a budget has up to five notifications and up to ten. So that none is refused, every
+    five notifications have an AWS budget of the same amount and the same bill, with a warning where there are two.
+
+    Resources: one `AWS::Budgets::Budget`, or two. AWS Budgets charges nothing for them.
 
     Sources: https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-best-practices.html,
     https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/activating-tags.html and
@@ -92,18 +102,38 @@ class CostBudget(Construct):
             )
         self.budget = budget
         self.activation_command = ACTIVATION_COMMAND
-        subscribers = [
-            budgets.CfnBudget.SubscriberProperty(subscription_type=kind, address=address)
-            for kind, addresses in (("SNS", [alert_topic.topic_arn]), ("EMAIL", budget.emails))
-            for address in addresses
-        ]
+        notifications = list(_notifications(budget, alert_topic))
+        for first in range(0, len(notifications), _SAFE_NOTIFICATIONS):
+            self._make(
+                f"More{first}" if first else "Resource",
+                notifications[first : first + _SAFE_NOTIFICATIONS],
+                cluster_name,
+                alert_topic,
+            )
+        if len(notifications) > _SAFE_NOTIFICATIONS:
+            warn(
+                self,
+                "manyNotifications",
+                f"{cluster_name} has two AWS budgets of the same bill: thresholds and forecast_thresholds are "
+                f"{len(notifications)} together, and AWS's documents say both that a budget has up to "
+                f"{_SAFE_NOTIFICATIONS} notifications and up to 10. For one AWS budget, give at most "
+                f"{_SAFE_NOTIFICATIONS}.",
+            )
+
+    def _make(
+        self,
+        id: str,
+        notifications: Sequence[budgets.CfnBudget.NotificationWithSubscribersProperty],
+        cluster_name: str,
+        alert_topic: sns.ITopic,
+    ) -> None:
         made = budgets.CfnBudget(
             self,
-            "Resource",
+            id,
             budget=budgets.CfnBudget.BudgetDataProperty(
                 budget_type="COST",
                 time_unit="MONTHLY",
-                budget_limit=budgets.CfnBudget.SpendProperty(amount=budget.monthly_usd, unit="USD"),
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=self.budget.monthly_usd, unit="USD"),
                 # A tag that a user made is written with `user:`; without it the budget stays at 0.
                 # https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-create-filters.html
                 cost_filters={"TagKeyValue": [f"user:{CLUSTER_TAG}${cluster_name}"]},
@@ -111,19 +141,7 @@ class CostBudget(Construct):
                     include_credit=False, include_refund=False, use_amortized=True
                 ),
             ),
-            notifications_with_subscribers=[
-                budgets.CfnBudget.NotificationWithSubscribersProperty(
-                    notification=budgets.CfnBudget.NotificationProperty(
-                        notification_type=kind,
-                        comparison_operator="GREATER_THAN",
-                        threshold=threshold,
-                        threshold_type="PERCENTAGE",
-                    ),
-                    subscribers=subscribers,
-                )
-                for kind, thresholds in (("ACTUAL", budget.thresholds), ("FORECASTED", budget.forecast_thresholds))
-                for threshold in thresholds
-            ],
+            notifications_with_subscribers=notifications,
         )
         # AWS Budgets asks the topic's policy when a budget is made.
         made.node.add_dependency(alert_topic)
@@ -134,6 +152,27 @@ class CostBudget(Construct):
         """Say in a few lines what it notifies of; the overview of a cluster file shows them."""
         yield from self.budget.describe_bill()
         yield f"  counts nothing until the cost allocation tag is active: {self.activation_command}"
+
+
+def _notifications(
+    budget: Budget, alert_topic: sns.ITopic
+) -> Iterator[budgets.CfnBudget.NotificationWithSubscribersProperty]:
+    subscribers = [
+        budgets.CfnBudget.SubscriberProperty(subscription_type=kind, address=address)
+        for kind, addresses in (("SNS", [alert_topic.topic_arn]), ("EMAIL", budget.emails))
+        for address in addresses
+    ]
+    for kind, thresholds in (("ACTUAL", budget.thresholds), ("FORECASTED", budget.forecast_thresholds)):
+        for threshold in thresholds:
+            yield budgets.CfnBudget.NotificationWithSubscribersProperty(
+                notification=budgets.CfnBudget.NotificationProperty(
+                    notification_type=kind,
+                    comparison_operator="GREATER_THAN",
+                    threshold=threshold,
+                    threshold_type="PERCENTAGE",
+                ),
+                subscribers=subscribers,
+            )
 
 
 def cost_budget_where_possible(

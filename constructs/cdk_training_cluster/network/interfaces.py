@@ -95,7 +95,9 @@ def _ena_cards(info: InstanceTypeInfo, carrying: set[int]) -> list[int]:
     """Return the further cards that get an ENA interface at device 1.
 
     Where AWS lists them, those. Else its general statement holds: "for each additional network interface, use
-    the next unused network card index, device index 0 for EFA-only […] and/or device index 1 for ENA".
+    the next unused network card index, device index 0 for EFA-only […] and/or device index 1 for ENA". Auto Scaling
+    groups take one device index on several network cards: https://github.com/eksctl-io/eksctl/pull/7643 and, tried
+    with P4, P5 and Trn1, https://github.com/aws/aws-k8s-tester/pull/531.
     """
     if info.ena_cards is not None:
         return list(info.ena_cards)

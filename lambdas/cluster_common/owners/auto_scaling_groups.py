@@ -150,6 +150,8 @@ class AutoScalingGroups:
     def uncordon(self, group: OwnedGroup, instance_id: str) -> None:
         """Put one node in Standby back into service, which raises the desired capacity by one.
 
+        No lifecycle hook holds it then: they are for newly launched instances only, as AWS says in
+        https://github.com/aws-samples/aws-codedeploy-samples/issues/30.
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_ExitStandby.html
         """
         with _may_be_busy("ScalingActivityInProgress", "ResourceContention"):

@@ -59,6 +59,23 @@ def test_each_threshold_notifies_the_topic_and_every_address() -> None:
         ]
 
 
+@pytest.mark.parametrize(("actual", "forecast", "sizes"), [(3, 2, [5]), (5, 1, [5, 1]), (2, 8, [5, 5])])
+def test_every_five_notifications_have_a_budget_and_a_second_one_warns(
+    actual: int, forecast: int, sizes: list[int]
+) -> None:
+    stack = new_stack(region=HOME)
+    shares, forecasts = (list(range(1, 1 + count)) for count in (actual, forecast))
+    made(stack, budget=Budget(monthly_usd=20_000, thresholds=shares, forecast_thresholds=forecasts))
+    budgets = [each["Properties"] for each in resources(stack, "AWS::Budgets::Budget").values()]
+    told = [each["NotificationsWithSubscribers"] for each in budgets]
+
+    assert [len(each) for each in told] == sizes
+    assert all(each["Budget"] == budgets[0]["Budget"] for each in budgets)
+    assert len({str(one["Notification"]) for each in told for one in each}) == actual + forecast
+    warned = [text for text in warnings(stack) if "manyNotifications" in text]
+    assert [f"{actual + forecast} together" in text for text in warned] == [True] * (len(sizes) - 1)
+
+
 def test_it_is_made_where_cloudformation_has_the_type() -> None:
     # Of CloudFormation's own lists; nothing of a region that has none is known.
     regions = [file.stem for file in (schemas.directory() / "providers").glob("*-*-*.json")]
