@@ -57,6 +57,7 @@ def check_cluster(
     instance_type_facts: Sequence[InstanceTypeInfo],
     words: Words,
     orchestrator: Orchestrator,
+    zone_id: str | None = None,
 ) -> ClusterContext:
     """Refuse the settings of a `TrainingCluster` that cannot be together; they are explained there.
 
@@ -74,6 +75,7 @@ def check_cluster(
         idle_policy,
         instance_type_facts,
         availability_zone=availability_zone if network is None else network.availability_zone,
+        zone_id=zone_id,
         public_subnet=network is not None and network.is_public,
         existing_network=network is not None and network.spare_range is None,
         node_range=node_range_of(DEFAULT_CIDR) if network is None else network.node_range,

@@ -93,8 +93,7 @@ class TrainingCluster(Construct):
         dashboard: The CloudWatch dashboard. None: it is not wanted.
         cost_budget: The AWS budget of the cluster's own bill. None: there is no budget, or CloudFormation cannot make
             one in the region.
-        runs_table: The table in which the nodes of a training run find each other; `cdk-training-cluster-job` uses
-            it.
+        runs_table: The table in which nodes of a training run find each other, by `cdk-training-cluster-job`.
         prometheus: The workspace of Prometheus that the nodes write to. None: `observability` is not given.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
@@ -186,6 +185,7 @@ class TrainingCluster(Construct):
             instance_type_facts=instance_type_facts,
             words=words_of(self),
             orchestrator=self.orchestrator,
+            zone_id=None if checkpoints is None else checkpoints.zone_id,
         )
         for rule, sentence in cluster_warnings(together, self.orchestrator).items():
             warn(self, rule, sentence)

@@ -24,6 +24,8 @@ _VERSIONS = tuple(f"1.{minor}" for minor in range(31, 37))
 # https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
 _WEIGHED = frozenset({"cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"})
 _TWO_ZONES = 2
+# https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html, by ids: names differ by account
+_WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 _MOST_MINORS_BEHIND = 3
 _MIME = ("mime-version:", "content-type: multipart/")
 _GPU_IMAGES = ("NVIDIA", "GPU", "NEURON")
@@ -46,6 +48,7 @@ def check_cluster(params: Mapping[str, Any], ec2: Any) -> None:
     if len({subnet.availability_zone for subnet in subnets}) < _TWO_ZONES:
         # https://github.com/hashicorp/terraform-provider-aws/issues/9500
         raise Refusal(INVALID, "Subnets specified must be in at least two different AZs")
+    _check_zones(params["name"], subnets, ec2)
     if len({subnet.vpc_id for subnet in subnets}) > 1:
         raise Refusal(INVALID, "Subnets specified must belong to the same VPC")
     public = network.get("endpointPublicAccess", True)
@@ -54,6 +57,26 @@ def check_cluster(params: Mapping[str, Any], ec2: Any) -> None:
     if not public and network.get("publicAccessCidrs"):
         raise Refusal(INVALID, "Public access CIDRs can only be set when public access is enabled")
     check_scheduler(params.get("kubeSchedulerConfig") or {})
+
+
+def _check_zones(cluster: str, subnets: Iterable[Any], ec2: Any) -> None:
+    """Refuse subnets in zones where EKS places no control plane.
+
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html and, of the sentence,
+    https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#ICE
+    """
+    taken = sorted(
+        {each.availability_zone for each in subnets if each.availability_zone_id in _WITHOUT_CONTROL_PLANE}
+    )
+    if taken:
+        every = ec2.describe_availability_zones()
+        valid = ", ".join(sorted(zone.name for zone in every if zone.zone_id not in _WITHOUT_CONTROL_PLANE))
+        raise Refusal(
+            "UnsupportedAvailabilityZoneException",
+            f"Cannot create cluster '{cluster}' because {', '.join(taken)}, the targeted availability zone, does not "
+            "currently have sufficient capacity to support the cluster. Retry and choose from these availability "
+            f"zones: {valid}",
+        )
 
 
 def check_scheduler(config: Mapping[str, Any]) -> None:

@@ -69,6 +69,18 @@ def test_a_control_plane_is_at_most_three_minor_versions_ahead_of_its_nodes(aws:
     eks.update_cluster_version(name="pod", version="1.39")
 
 
+def test_zones_without_a_control_plane_are_refused(aws: LocalAws, stacks: Stacks) -> None:
+    zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    refused = next(each["ZoneName"] for each in zones if each["ZoneId"] == "use1-az3")
+    template = eks_template()
+    template["Resources"]["Second"]["Properties"]["AvailabilityZone"] = refused
+    stack = stacks.create(template)
+    assert stacks.status(stack) == "ROLLBACK_COMPLETE"
+    said = " ".join(stacks.reasons(stack).values())
+    assert f"because {refused}, the targeted availability zone" in said
+    assert "us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1f" in said
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=[each.name for each in WRONG])
 def test_a_wrong_template_is_refused_by_synth_and_by_eks(stacks: Stacks, wrong: Wrong) -> None:
     template = eks_template()

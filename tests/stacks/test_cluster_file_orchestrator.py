@@ -33,6 +33,17 @@ def test_an_engine_is_one_word_or_one_key(tmp_path: Path, written: str, said: st
     assert problems(tmp_path, f"{RIGHT}orchestrator: {written}\n") == [f"cluster.yaml:12: {said}"]
 
 
+@pytest.mark.parametrize("place", ["zone_id: use1-az3", "bucket: runs--use1-az3--x-s3"])
+def test_a_zone_id_that_eks_refuses_is_refused_at_once(tmp_path: Path, place: str) -> None:
+    text = (
+        f"{RIGHT}checkpoints: {{express: {{{place}}}}}\norchestrator: {{eks: {{control_plane_zone: us-east-1a}}}}\n"
+    )
+    assert [each.partition(": ")[2] for each in problems(tmp_path, text)] == [
+        "availability_zone: must be another zone than use1-az3, the zone of the checkpoints' directory bucket: EKS "
+        "takes no subnets in cac1-az3, use1-az3, usw1-az2; name another zone, and its id"
+    ]
+
+
 def test_no_engine_may_be_said(tmp_path: Path) -> None:
     assert problems(tmp_path, f"{RIGHT}orchestrator: none\n", legal=True) == []
 

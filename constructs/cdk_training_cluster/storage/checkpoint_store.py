@@ -42,12 +42,15 @@ class CheckpointStore(Construct):
         environment: The environment variables by which training scripts find it: `CHECKPOINT_DIR` or
             `CHECKPOINT_URL`.
         max_work_without_checkpoint: How long accelerators may work without a new checkpoint until an alarm goes off.
+        zone_id: The id of the zone that it is in. None: it is in no single zone, or that is not known before the
+            deployment.
     """
 
     place: CheckpointPlace
     bucket_arn: str
     environment: Mapping[str, str]
     max_work_without_checkpoint: Duration
+    zone_id: str | None = None
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal list and read checkpoints.

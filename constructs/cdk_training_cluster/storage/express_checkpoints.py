@@ -112,8 +112,8 @@ class ExpressCheckpoints(CheckpointStore):
         super().__init__(scope, id)
         self.max_work_without_checkpoint: Duration = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self._key = encryption_key
-        zone_id = _zone(zone_id, bucket_name)
-        self._check_zone(zone_id)
+        self.zone_id: str | None = _zone(zone_id, bucket_name)
+        self._check_zone(self.zone_id)
         if bucket_name is not None:
             if expire_after is not None:
                 raise ValueError(
@@ -123,7 +123,7 @@ class ExpressCheckpoints(CheckpointStore):
             self.bucket_name: str = bucket_name
             self.bucket_arn: str = HERE.arn("s3express", f"bucket/{bucket_name}")
         else:
-            bucket = self._make_bucket(zone_id or _zone_of(network), expire_after)
+            bucket = self._make_bucket(self.zone_id or _zone_of(network), expire_after)
             self.bucket_name = bucket.ref
             self.bucket_arn = bucket.attr_arn
         self._make_endpoint(network)

@@ -14,9 +14,11 @@ from cdk_training_cluster.network import DEFAULT_CIDR, node_range_of
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
 from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
+from cdk_training_cluster.storage.express_checkpoints import BUCKET_NAME
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 from cdk_training_cluster_stacks.cluster_file import fields
+from cdk_training_cluster_stacks.cluster_file.checkpoints import ExpressSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings, NodeGroupIdleSettings
 from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
@@ -65,6 +67,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
         availability_zone=formed(file, "availability_zone", ZONE),
         node_range=_node_range(file),
         existing_network="network" in file,
+        zone_id=_zone_id(file),
         schedule=None if schedule is None else schedule.to_schedule(),
         words=CLUSTER_FILE,
         orchestrator=orchestrator.kind,
@@ -105,6 +108,15 @@ def the_engine_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:
     except SettingsError as error:
         for problem in error.problems:
             yield _place_of_engine(file, name, problem.setting), beside_its_place(problem)
+
+
+def _zone_id(file: Part) -> str | None:
+    """Return the id of the cluster's zone, where the place of its checkpoints says it."""
+    given = file.get("checkpoints")
+    express = given.get("express") if isinstance(given, Mapping) else None
+    settings, _ = right_settings(ExpressSettings, express)
+    named = BUCKET_NAME.pattern.fullmatch((settings and settings.bucket) or "")
+    return named[1] if named else settings and settings.zone_id
 
 
 def _engine_of(file: Part) -> OrchestratorSettings | None:

@@ -1,13 +1,15 @@
-"""What engines find in the account: a deployed EKS cluster's version, and where containers of Batch's jobs are."""
+"""What engines find in the account: EKS's zones and deployed version, and where containers of Batch's jobs are."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
+from cdk_training_cluster_stacks.preflight.zones import read_subnet
 
 _ANYWHERE = "0.0.0.0/0"
 
@@ -33,6 +35,57 @@ def judge_kubernetes_version(wanted: str, deployed: str | None) -> Verdict:
         f"{said}: EKS takes one minor version at a time",
         f"write kubernetes_version: '{major}.{minor + 1}', deploy, and go on from there",
     )
+
+
+def judge_eks_zones(nodes: str, second: str | None, zones: Sequence[Mapping[str, Any]]) -> Verdict:
+    """Say whether EKS takes subnets in the zones of a cluster: some it refuses, and their names differ by account.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#cluster-subnets
+
+    Args:
+        nodes: The nodes' zone.
+        second: The zone of the control plane's other subnet. None: an existing subnet is named.
+        zones: What EC2 says of the region's Availability Zones.
+    """
+    known = {str(each["ZoneName"]): each for each in zones}
+    fit = [
+        name
+        for name, zone in sorted(known.items())
+        if zone["State"] == "available" and zone["ZoneId"] not in REFUSED_ZONES and name not in (nodes, second)
+    ]
+    for setting, name in (("availability_zone", nodes), ("eks.control_plane_zone", second)):
+        zone, mend = known.get(name or ""), f"write {setting}: {' or '.join(fit)}"
+        if zone is not None and zone["ZoneId"] in REFUSED_ZONES:
+            return failed(f"{name} is {zone['ZoneId']} in this account, where EKS takes no subnets", mend)
+        if zone is None and name == second is not None:
+            return failed(f"the account has no Availability Zone {name} in the region", mend)
+        if zone is not None and zone["State"] != "available":
+            return unknown(f"{name} is {zone['State']}", "wait, or look at the AWS Health Dashboard")
+    ids = " and ".join(f"{name} ({known[name]['ZoneId']})" for name in (nodes, second) if name in known)
+    return passed(f"EKS takes subnets in {ids}" if ids else "EKS's zones are those of existing subnets")
+
+
+def judge_control_plane_subnet(vpc: str | None, nodes: str, subnet: Mapping[str, Any] | None) -> Verdict:
+    """Say whether EKS's control plane can use an existing subnet beside the nodes'.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#cluster-subnets
+
+    Args:
+        vpc: The cluster's VPC. None: it is made.
+        nodes: The nodes' zone.
+        subnet: What EC2 says of the subnet. None: there is none.
+    """
+    mend = "correct eks.control_plane_subnet_id"
+    if subnet is None:
+        return failed("there is no such subnet", f"{mend}, or check AWS_PROFILE")
+    zone, zone_id = subnet["AvailabilityZone"], subnet["AvailabilityZoneId"]
+    if subnet["VpcId"] != vpc:
+        return failed(f"it is in {subnet['VpcId']}, not in {vpc or 'the VPC that is made'}", mend)
+    if zone == nodes:
+        return failed(f"it is in {zone} like the nodes, and EKS demands two zones", mend)
+    if zone_id in REFUSED_ZONES:
+        return failed(f"it is in {zone}, {zone_id} in this account, where EKS takes no subnets", mend)
+    return passed(f"it is in {zone} ({zone_id})")
 
 
 def judge_default_group(vpc: str, region: str, group: Mapping[str, Any] | None) -> Verdict:
@@ -69,6 +122,17 @@ def engine_checks(needs: Needs) -> Iterator[Check]:
     cluster, eks, network = needs.cluster, needs.cluster.orchestrator.engine, needs.cluster.network
     if isinstance(eks, EksSettings):
         yield Check(
+            name="zones of the EKS cluster",
+            ask=_zones,
+            judge=partial(judge_eks_zones, needs.zone, eks.control_plane_zone),
+        )
+        if eks.control_plane_subnet_id is not None:
+            yield Check(
+                name=f"subnet {eks.control_plane_subnet_id}",
+                ask=partial(read_subnet, eks.control_plane_subnet_id),
+                judge=partial(judge_control_plane_subnet, network and network.vpc_id, needs.zone),
+            )
+        yield Check(
             name=f"EKS cluster {cluster.name}",
             ask=partial(_kubernetes_version, cluster.name),
             judge=partial(judge_kubernetes_version, eks.kubernetes_version),
@@ -96,6 +160,15 @@ def _lets(rules: Sequence[Mapping[str, Any]], *peers: str) -> bool:
         )
         for rule in rules
     )
+
+
+def _zones(aws: Aws) -> Sequence[Mapping[str, Any]]:
+    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeAvailabilityZones.html
+    filters = [{"Name": "zone-type", "Values": ["availability-zone"]}]
+    zones: Sequence[Mapping[str, Any]] = aws.client("ec2").describe_availability_zones(Filters=filters)[
+        "AvailabilityZones"
+    ]
+    return zones
 
 
 def _kubernetes_version(name: str, aws: Aws) -> str | None:

@@ -130,7 +130,7 @@ def zone_checks(needs: Needs) -> Iterator[Check]:
     if network is not None:
         yield Check(
             name=f"subnet {network.subnet_id}",
-            ask=partial(_subnet, network.subnet_id),
+            ask=partial(read_subnet, network.subnet_id),
             judge=partial(judge_subnet, network, zone, node_addresses(needs)),
         )
     for group in needs.groups:
@@ -177,7 +177,13 @@ def _zone(name: str, aws: Aws) -> Mapping[str, Any] | None:
     return next(iter(zones["AvailabilityZones"]), None)
 
 
-def _subnet(subnet_id: str, aws: Aws) -> Mapping[str, Any] | None:
+def read_subnet(subnet_id: str, aws: Aws) -> Mapping[str, Any] | None:
+    """Return what EC2 says of a subnet. None: there is none.
+
+    Args:
+        subnet_id: The subnet.
+        aws: AWS.
+    """
     ask = partial(aws.client("ec2").describe_subnets, SubnetIds=[subnet_id])
     said = found(ask, "InvalidSubnetID.NotFound")
     return None if said is None else said["Subnets"][0]

@@ -10,7 +10,13 @@ from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.cluster_file.model import NetworkSettings
 from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
-from cdk_training_cluster_stacks.preflight.engines import engine_checks, judge_default_group, judge_kubernetes_version
+from cdk_training_cluster_stacks.preflight.engines import (
+    engine_checks,
+    judge_control_plane_subnet,
+    judge_default_group,
+    judge_eks_zones,
+    judge_kubernetes_version,
+)
 from cdk_training_cluster_stacks.preflight.needs import Needs
 from examples import PROJECT
 
@@ -21,6 +27,19 @@ _VPC = "vpc-0a1b2c3d"
 
 def _group(come_in: list[dict[str, Any]], go_out: list[dict[str, Any]]) -> dict[str, Any]:
     return {"GroupId": "sg-1", "IpPermissions": come_in, "IpPermissionsEgress": go_out}
+
+
+_IDS = {"us-east-1a": "use1-az6", "us-east-1b": "use1-az1", "us-east-1e": "use1-az3", "us-east-1f": "use1-az5"}
+_ZONES = [{"ZoneName": name, "ZoneId": each, "State": "available"} for name, each in _IDS.items()]
+
+
+def _zones(nodes: str, second: str | None, state: str = "available") -> Verdict:
+    return judge_eks_zones(nodes, second, [{**each, "State": state} for each in _ZONES])
+
+
+def _plane(**more: Any) -> Verdict:
+    subnet = {"VpcId": _VPC, "AvailabilityZone": "us-east-1a", "AvailabilityZoneId": "use1-az6"}
+    return judge_control_plane_subnet(_VPC, "us-east-1b", {**subnet, **more})
 
 
 _default = partial(judge_default_group, _VPC, "us-east-1")
@@ -36,6 +55,30 @@ _VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "one port let in": (_default(_group([{**_ITSELF, "IpProtocol": "tcp"}], [_OUT])), Outcome.FAIL, "in from itself"),
     "no way out": (_default(_group([_ITSELF], [_ITSELF])), Outcome.FAIL, "authorize-security-group-egress"),
     "no group": (_default(None), Outcome.UNKNOWN, "no default security group of vpc-0a1b2c3d"),
+    "two zones": (
+        _zones("us-east-1b", "us-east-1a"),
+        Outcome.PASS,
+        "us-east-1b (use1-az1) and us-east-1a (use1-az6)",
+    ),
+    "a second zone without EKS": (
+        _zones("us-east-1b", "us-east-1e"),
+        Outcome.FAIL,
+        "us-east-1e is use1-az3 in this account, where EKS takes no subnets -> write eks.control_plane_zone: "
+        "us-east-1a or us-east-1f",
+    ),
+    "nodes in a zone without EKS": (
+        _zones("us-east-1e", "us-east-1a"),
+        Outcome.FAIL,
+        "write availability_zone: us-east-1b or us-east-1f",
+    ),
+    "no second zone": (_zones("us-east-1b", "us-east-1c"), Outcome.FAIL, "no Availability Zone us-east-1c"),
+    "an impaired zone": (_zones("us-east-1b", "us-east-1a", "impaired"), Outcome.UNKNOWN, "us-east-1b is impaired"),
+    "zones and a subnet": (_zones("us-east-1b", None), Outcome.PASS, "in us-east-1b (use1-az1)"),
+    "a subnet": (_plane(), Outcome.PASS, "us-east-1a (use1-az6)"),
+    "a subnet of another VPC": (_plane(VpcId="vpc-2"), Outcome.FAIL, "in vpc-2, not in vpc-0a1b2c3d"),
+    "a subnet beside the nodes": (_plane(AvailabilityZone="us-east-1b"), Outcome.FAIL, "demands two zones"),
+    "a subnet without EKS": (_plane(AvailabilityZoneId="use1-az3"), Outcome.FAIL, "use1-az3 in this account"),
+    "no subnet": (judge_control_plane_subnet(_VPC, "us-east-1b", None), Outcome.FAIL, "no such subnet"),
     "no cluster yet": (judge_kubernetes_version("1.35", None), Outcome.PASS, "none yet"),
     "the same version": (judge_kubernetes_version("1.35", "1.35"), Outcome.PASS, "1.35"),
     "the next version": (judge_kubernetes_version("1.10", "1.9"), Outcome.PASS, "1.10"),
@@ -53,6 +96,9 @@ def test_what_an_engine_finds_is_judged(verdict: Verdict, outcome: Outcome, said
 def test_each_engine_is_asked_about_its_own() -> None:
     answers = SimpleNamespace(
         describe_cluster=lambda *, name: {"cluster": {"name": name, "version": "1.30"}},
+        describe_availability_zones=lambda *, Filters: {  # noqa: N803 - EC2's name
+            "AvailabilityZones": _ZONES if Filters[0]["Values"] == ["availability-zone"] else []
+        },
         describe_security_groups=lambda *, Filters: {  # noqa: N803 - EC2's name
             "SecurityGroups": [_group([], [_OUT])] if Filters[0]["Values"] == [_VPC] else []
         },
@@ -66,4 +112,8 @@ def test_each_engine_is_asked_about_its_own() -> None:
             changed = cluster.model_copy(update={"network": own})
             needs = Needs(file=name, cluster=changed, groups=(), orchestrator=kind)
             found |= {each.name: each.judge(each.ask(aws)).outcome for each in engine_checks(needs)}
-    assert found == {"EKS cluster base-pod": Outcome.FAIL, f"default security group of {_VPC}": Outcome.FAIL}
+    assert found == {
+        "zones of the EKS cluster": Outcome.PASS,
+        "EKS cluster base-pod": Outcome.FAIL,
+        f"default security group of {_VPC}": Outcome.FAIL,
+    }

@@ -120,6 +120,7 @@ class ClusterContext:
     Attributes:
         nodes: What holds for each node group.
         policy: The cluster's idle policy as it was given.
+        zone_id: The id of the cluster's zone. None: it is not known before the deployment.
         public_subnet: Whether the nodes' subnet is known to be public.
         existing_network: Whether the VPC was there before the cluster.
         node_range: The IPv4 range of the nodes' subnet. None: it is not known.
@@ -129,6 +130,7 @@ class ClusterContext:
 
     nodes: Sequence[NodeGroupContext] = field(default_factory=tuple)
     policy: IdlePolicy | None = None
+    zone_id: str | None = None
     public_subnet: bool = False
     existing_network: bool = False
     node_range: str | None = None
@@ -142,6 +144,7 @@ class ClusterContext:
         facts: Sequence[InstanceTypeInfo] = (),
         *,
         availability_zone: str | None = None,
+        zone_id: str | None = None,
         public_subnet: bool = False,
         existing_network: bool = False,
         node_range: str | None = None,
@@ -158,6 +161,7 @@ class ClusterContext:
             policy: The cluster's idle policy. Default: - the library's.
             facts: Facts about types that the catalog does not have. Default: - none.
             availability_zone: The cluster's zone. Default: - not known.
+            zone_id: The id of that zone. Default: - not known.
             public_subnet: Whether the nodes' subnet is known to be public. Default: - it is not.
             existing_network: Whether the VPC was there before the cluster. Default: - the cluster makes it.
             node_range: The IPv4 range of the nodes' subnet. Default: - not known.
@@ -183,6 +187,7 @@ class ClusterContext:
         return ClusterContext(
             nodes=nodes,
             policy=policy,
+            zone_id=zone_id,
             public_subnet=public_subnet,
             existing_network=existing_network,
             node_range=node_range,

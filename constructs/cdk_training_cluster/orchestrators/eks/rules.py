@@ -16,6 +16,12 @@ _GUIDE = "https://docs.aws.amazon.com/eks/latest/userguide"
 MAX_NODES = 450
 """The most nodes of a managed node group: https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html"""
 
+REFUSED_ZONES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+"""The ids of the zones in which EKS places no control plane, nor takes subnets; their names differ by account.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#cluster-subnets
+"""
+
 # us-east-1-dfw-2a is a zone of a Local Zone group, us-east-1-wl1-bos-wlz-1 one of Wavelength.
 _REGIONAL_ZONE = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+[a-z]")
 
@@ -58,6 +64,17 @@ def _zones(eks: EksContext) -> Iterator[Found]:
             ("eks", "control_plane_zone"),
             f"control_plane_zone must be another zone of {zone[:-1]} than the nodes' {zone}, got {second!r}: EKS's "
             "control plane needs subnets in two zones",
+        )
+
+
+@EKS_RULES.rule("eksZoneId", f"{_GUIDE}/network-reqs.html")
+def _zone_id(eks: EksContext) -> Iterator[Found]:
+    if eks.together.zone_id in REFUSED_ZONES:
+        yield (
+            ("availability_zone",),
+            f"availability_zone must be another zone than {eks.together.zone_id}, the zone of the checkpoints' "
+            f"directory bucket: EKS takes no subnets in {', '.join(sorted(REFUSED_ZONES))}; name another zone, and "
+            "its id",
         )
 
 
