@@ -19,14 +19,32 @@ INVALID, BAD_REQUEST, IN_USE, MISSING = (
     "ResourceNotFoundException",
 )
 
-# https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, in November 2026
-_VERSIONS = tuple(f"1.{minor}" for minor in range(31, 37))
+# https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html after 26 November 2026, when 1.31 ends
+_VERSIONS = tuple(f"1.{minor}" for minor in range(32, 37))
 # https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
 _WEIGHED = frozenset({"cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"})
 _TWO_ZONES = 2
 # https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html, by ids: names differ by account
 _WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 _MOST_MINORS_BEHIND = 3
+# Conditions and their reasons that AWS documents as such; on all others EKS never acts.
+# https://docs.aws.amazon.com/eks/latest/userguide/node-health-nma.html
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/docs/node-health-issues.adoc
+_XIDS = (13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140)
+_REASONS: Mapping[str, tuple[str, ...]] = {
+    "AcceleratedHardwareReady": (
+        *(f"NvidiaXID{code}Error" for code in _XIDS),
+        *("DCGMDiagnosticFailure", "DCGMError", "FabricManagerNotRunning"),
+        *("NvidiaDeviceCountMismatch", "NvidiaDoubleBitError", "NvidiaFabricError", "NvidiaNVLinkError"),
+        *("NeuronDMAError", "NeuronHBMUncorrectableError", "NeuronNCUncorrectableError"),
+        "NeuronSRAMUncorrectableError",
+    ),
+    "ContainerRuntimeReady": ("PodStuckTerminating",),
+    "KernelReady": ("ForkFailedOutOfPIDs",),
+    "NetworkingReady": (
+        *("IPAMDNotReady", "IPAMDNotRunning", "InterfaceNotRunning", "InterfaceNotUp", "MissingLoopbackInterface"),
+    ),
+}
 _MIME = ("mime-version:", "content-type: multipart/")
 _GPU_IMAGES = ("NVIDIA", "GPU", "NEURON")
 
@@ -167,6 +185,10 @@ def check_node_group(params: Mapping[str, Any], launch: Mapping[str, Any] | None
             ("nodeMonitoringCondition", "nodeUnhealthyReason", "minRepairWaitTimeMins", "repairAction")
         ):
             raise Refusal(INVALID, "All values must be specified in nodeRepairConfigOverrides")
+        condition, reason = override["nodeMonitoringCondition"], override["nodeUnhealthyReason"]
+        if reason not in _REASONS.get(condition, ()):
+            # No document says that EKS checks them; it might.
+            raise Refusal(INVALID, f"Invalid nodeUnhealthyReason {reason} for nodeMonitoringCondition {condition}")
 
 
 def _template_problems(params: Mapping[str, Any], launch: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,7 @@ _EKS = {
 
 def _eks_image(place: str) -> PublicImage:
     return PublicImage(
-        f"/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{place}/recommended/image_id",
+        f"/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/{place}/recommended/image_id",
         place.partition("/")[0],
         "/dev/xvda",
         f"EKS-optimized Amazon Linux 2023 ({place})",

@@ -61,12 +61,29 @@ def test_a_control_plane_is_at_most_three_minor_versions_ahead_of_its_nodes(aws:
     template = eks_template()
     name = stacks.physical_ids(stacks.create(template))["Nodes"].partition("/")[2]
     eks = aws.client("eks")
-    for version in ("1.36", "1.37", "1.38"):
+    for version in ("1.37", "1.38", "1.39"):
         eks.update_cluster_version(name="pod", version=version)
-    with pytest.raises(ClientError, match=f"Nodegroups {name} must be updated to match cluster version 1.38"):
-        eks.update_cluster_version(name="pod", version="1.39")
-    eks.update_nodegroup_version(clusterName="pod", nodegroupName=name, version="1.38")
-    eks.update_cluster_version(name="pod", version="1.39")
+    with pytest.raises(ClientError, match=f"Nodegroups {name} must be updated to match cluster version 1.39"):
+        eks.update_cluster_version(name="pod", version="1.40")
+    eks.update_nodegroup_version(clusterName="pod", nodegroupName=name, version="1.39")
+    eks.update_cluster_version(name="pod", version="1.40")
+
+
+def test_a_version_without_support_is_refused(stacks: Stacks) -> None:
+    template = eks_template()
+    template["Resources"]["Cluster"]["Properties"]["Version"] = "1.31"
+    assert "unsupported Kubernetes version 1.31" in " ".join(stacks.reasons(stacks.create(template)).values())
+
+
+def test_a_repair_of_a_reason_that_is_not_documented_is_refused(stacks: Stacks) -> None:
+    repair = eks_template()["Resources"]["Nodes"]["Properties"]["NodeRepairConfig"]
+    template = eks_template()
+    override = {"NodeMonitoringCondition": "AcceleratedHardwareReady", "NodeUnhealthyReason": "NvidiaXID46Error"}
+    template["Resources"]["Nodes"]["Properties"]["NodeRepairConfig"] = {
+        **repair,
+        "NodeRepairConfigOverrides": [{**override, "MinRepairWaitTimeMins": 5, "RepairAction": "Reboot"}],
+    }
+    assert "Invalid nodeUnhealthyReason" in " ".join(stacks.reasons(stacks.create(template)).values())
 
 
 def test_zones_without_a_control_plane_are_refused(aws: LocalAws, stacks: Stacks) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from decimal import Decimal
 
 from aws_cdk import App
@@ -9,20 +10,23 @@ from rich.console import Console
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
+from cdk_training_cluster.orchestrators.eks.settings import support_problem
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.showing import Table, print_paragraph, print_table, terminal
 
 _WARNING = "aws:cdk:warning"
 
 
-def show(cluster: ClusterFile) -> None:
+def show(cluster: ClusterFile, *, now: datetime) -> None:
     """Synthesize the stacks of a cluster file in memory and show them on standard output.
 
     Args:
         cluster: What the file says.
+        now: The time.
 
     Raises:
         ValueError: A construct refuses its settings.
@@ -30,7 +34,7 @@ def show(cluster: ClusterFile) -> None:
     """
     with built_stacks(cluster, synthesize=True) as (app, stack):
         fleets = stack.training_cluster.node_groups
-        warnings = sorted(set(_warnings(app)))
+        warnings = [*sorted(set(_warnings(app))), *_support(cluster, now)]
         prices = [*_prices(cluster.region, stack.training_cluster)]
     console = terminal()
     print_paragraph(console, f"{cluster.name} in {cluster.availability_zone}", style="bold")
@@ -145,6 +149,14 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
         bucket = dataset.bucket or "(made by the foundation)"
         directory = files.mount_point + dataset.file_system_path.rstrip("/")
         yield f"  s3://{bucket}/{dataset.prefix} appears at {directory}"
+
+
+def _support(cluster: ClusterFile, now: datetime) -> Iterator[str]:
+    """Say that the support of Kubernetes ends or has ended, of which synthesis has no clock."""
+    eks = cluster.orchestrator.engine
+    problem = support_problem(eks.kubernetes_version, now.date()) if isinstance(eks, EksSettings) else None
+    if problem:
+        yield f"{problem}; write the next minor version as kubernetes_version, and deploy that alone"
 
 
 def _warnings(app: App) -> Iterator[str]:

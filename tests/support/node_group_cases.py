@@ -18,6 +18,13 @@ IMAGE_AT_LAUNCH = ec2.MachineImage.resolve_ssm_parameter_at_launch("/images/test
 IMAGE_AT_DEPLOYMENT = ec2.MachineImage.from_ssm_parameter("/images/tested")
 
 
+IMEX_WARNING = {
+    "imex": "NVLink between nodes of p6e-gb200.36xlarge needs NVIDIA IMEX with the addresses of each job's nodes, "
+    "which this library does not set up: without it jobs use NVLink within a node and EFA between nodes; start "
+    "the service nvidia-imex for each job, with Slurm in a prolog"
+}
+
+
 def unknown_number(name: str = "Number") -> Any:
     """A number that only the deployment knows."""
     return Token.as_number({"Ref": name})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cdk_training_cluster import Capacity, instance_type_info
-from node_group_cases import OTHER, RESERVED, Case, case, unknown_text
+from node_group_cases import IMEX_WARNING, OTHER, RESERVED, Case, case, unknown_text
 from node_group_cases_types import FLEET_WARNING
 
 _SPOT, _FLEET = Capacity.spot(), Capacity.spot_fleet()
@@ -48,7 +48,7 @@ def _rare(names: str) -> Mapping[str, str]:
 
 MARKET_CASES: Mapping[str, Sequence[Case]] = {
     "usageClass": (
-        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK),
+        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK, warnings=IMEX_WARNING),
         case(
             _usage("p6e-gb200.36xlarge", "Capacity.on_demand()", "on-demand", "capacity-block"),
             instance_types=["p6e-gb200.36xlarge"],
@@ -83,7 +83,7 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
             instance_types=["p6e-gb200.36xlarge"],
             capacity=_RESERVATIONS_IN_TURN,
         ),
-        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN),
+        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN, warnings=IMEX_WARNING),
         # What is not known is not refused.
         case(instance_types=["g9.xlarge"], facts=[_UNKNOWN_CLASSES], capacity=_BLOCK),
     ),
@@ -118,9 +118,9 @@ MARKET_CASES: Mapping[str, Sequence[Case]] = {
         ),
         # One type for each is enough.
         case(instance_types=["g5.48xlarge", "p5.48xlarge"], capacity=_IN_TURN),
-        case(instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"], capacity=_IN_TURN),
+        case(instance_types=["p6e-gb200.36xlarge", "g5g.16xlarge"], capacity=_IN_TURN, warnings=IMEX_WARNING),
         case(instance_types=["g5.48xlarge"], capacity=_RESERVATIONS_IN_TURN),
-        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN),
+        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCKS_IN_TURN, warnings=IMEX_WARNING),
         case(
             instance_types=["g9.xlarge"],
             facts=[_UNKNOWN_CLASSES],

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle
-from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, case, unknown_number, unknown_text
+from node_group_cases import IMEX_WARNING, OTHER, OWN_IMAGE, RESERVED, Case, case, unknown_number, unknown_text
 from node_group_cases_types import FLEET_WARNING
 
 _SPOT, _FLEET = Capacity.spot(), Capacity.spot_fleet()
@@ -98,7 +98,10 @@ _COUNT_CASES: Mapping[str, Sequence[Case]] = {
             "instance_count must be at most 64, as many as a Capacity Block can have, got 65",
             capacity=_block(instance_count=65),
         ),
-        *(case(instance_types=_GB200, capacity=_block(instance_count=size)) for size in (9, 18)),
+        *(
+            case(instance_types=_GB200, capacity=_block(instance_count=size), warnings=IMEX_WARNING)
+            for size in (9, 18)
+        ),
         *(
             case(
                 _ultraserver("p6e-gb200.36xlarge", "9 or 18", size),
@@ -107,7 +110,7 @@ _COUNT_CASES: Mapping[str, Sequence[Case]] = {
             )
             for size in (8, 10, 17, 19, 64, 65)
         ),
-        case(instance_types=_GB200, capacity=_BLOCK, count=18),
+        case(instance_types=_GB200, capacity=_BLOCK, count=18, warnings=IMEX_WARNING),
         case(_too_many_for_a_block(18, "p6e-gb200.36xlarge", 19), instance_types=_GB200, capacity=_BLOCK, count=19),
         case(instance_types=["trn2u.48xlarge"], capacity=_block(instance_count=4), count=4),
         case(

@@ -12,9 +12,11 @@ from cdk_training_cluster import (
     instance_type_info,
 )
 from cdk_training_cluster.nodes.rules.type_rules import IMAGE_AT_LAUNCH as AT_LAUNCH
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from node_group_cases import (
     IMAGE_AT_DEPLOYMENT,
     IMAGE_AT_LAUNCH,
+    IMEX_WARNING,
     OTHER,
     OWN_IMAGE,
     RESERVED,
@@ -294,6 +296,19 @@ TYPE_CASES: Mapping[str, Sequence[Case]] = {
         case(instance_types=["g5.48xlarge"], efa=True),
         case(instance_types=["g5.xlarge"]),
         case(interface_layout=InterfaceLayout.BANDWIDTH_OPTIMISED),
+    ),
+    "imex": (
+        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK, count=9, warnings=IMEX_WARNING),
+        case(instance_types=["p6e-gb200.36xlarge"], capacity=_BLOCK, count=1),
+        case(instance_types=["p6-b200.48xlarge"], capacity=_BLOCK, count=9),
+        case(instance_types=["trn2u.48xlarge"], capacity=_BLOCK, count=4),
+        case(
+            instance_types=["p6e-gb200.36xlarge"],
+            capacity=_BLOCK,
+            count=9,
+            orchestrator=OrchestratorKind.EKS,
+            warnings={"imex": IMEX_WARNING["imex"].partition("; ")[0] + "; install NVIDIA's DRA driver"},
+        ),
     ),
     "efaUnused": (
         case(efa=False, count=2, warnings=_unused("p5.48xlarge")),

@@ -33,7 +33,7 @@ _TEMPLATE: Template = {
             "Type": "AWS::EKS::Cluster",
             "Properties": {
                 "Name": "pod",
-                "Version": "1.35",
+                "Version": "1.36",
                 "RoleArn": {"Fn::GetAtt": ["ClusterRole", "Arn"]},
                 "AccessConfig": {"AuthenticationMode": "API"},
                 "KubeSchedulerConfig": {

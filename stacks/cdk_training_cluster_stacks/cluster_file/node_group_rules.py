@@ -115,8 +115,10 @@ def _zone_id(file: Part) -> str | None:
     given = file.get("checkpoints")
     express = given.get("express") if isinstance(given, Mapping) else None
     settings, _ = right_settings(ExpressSettings, express)
-    named = BUCKET_NAME.pattern.fullmatch((settings and settings.bucket) or "")
-    return named[1] if named else settings and settings.zone_id
+    if settings is None:
+        return None
+    named = BUCKET_NAME.pattern.fullmatch(settings.bucket or "")
+    return named[1] if named else settings.zone_id
 
 
 def _engine_of(file: Part) -> OrchestratorSettings | None:

@@ -32,8 +32,9 @@ def check(file: File) -> None:
     # The problems of a wrong file are the answer of this command, and of no other.
     with plain_errors(status=1), refusals_in(file):
         cluster = read_cluster_file(file)
-        refuse_past_ends(file, cluster, datetime.now(UTC))
-        show(cluster)
+        now = datetime.now(UTC)
+        refuse_past_ends(file, cluster, now)
+        show(cluster, now=now)
 
 
 @commands.command(name="key-policy")

@@ -80,7 +80,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *permission_checks(needs),
         *stack_checks(needs),
         *zone_checks(needs),
-        *engine_checks(needs),
+        *engine_checks(needs, now),
         *quota_checks(needs),
         *purchase_checks(needs, now),
         *image_checks(needs),

@@ -1,10 +1,12 @@
 """What engines find in the account: EKS's zones and deployed version, and where containers of Batch's jobs are."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
 from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
+from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, support_problem
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
@@ -14,21 +16,26 @@ from cdk_training_cluster_stacks.preflight.zones import read_subnet
 _ANYWHERE = "0.0.0.0/0"
 
 
-def judge_kubernetes_version(wanted: str, deployed: str | None) -> Verdict:
-    """Say whether EKS takes the version of the cluster file: one minor version up at a time, and never down.
+def judge_kubernetes_version(wanted: str, today: date, deployed: str | None) -> Verdict:
+    """Say whether EKS takes the version of the cluster file: a supported one, one up at a time, and never down.
 
     https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 
     Args:
         wanted: The version of the file.
+        today: The day, in UTC.
         deployed: The version of the cluster. None: there is none yet.
     """
+    unsupported, newer = support_problem(wanted, today), "write a newer kubernetes_version"
     if deployed is None:
+        if unsupported:
+            return (failed if today >= SUPPORT_ENDS[wanted][1] else unknown)(unsupported, newer)
         return passed("there is none yet: the deployment makes it")
     major, minor = _parts(deployed)
     said = f"it has Kubernetes {deployed}, and the file says {wanted}"
     if _parts(wanted) in ((major, minor), (major, minor + 1)):
-        return passed(said)
+        return unknown(f"{said}: {unsupported}", newer) if unsupported else passed(said)
     if _parts(wanted) < (major, minor):
         return failed(f"{said}: EKS takes no cluster to an older version", f"write kubernetes_version: '{deployed}'")
     return failed(
@@ -113,11 +120,12 @@ def judge_default_group(vpc: str, region: str, group: Mapping[str, Any] | None) 
     return passed(f"{identity} lets containers of multi-node jobs reach each other, and out")
 
 
-def engine_checks(needs: Needs) -> Iterator[Check]:
+def engine_checks(needs: Needs, now: datetime) -> Iterator[Check]:
     """Yield the checks of the engine.
 
     Args:
         needs: What the cluster needs.
+        now: The time.
     """
     cluster, eks, network = needs.cluster, needs.cluster.orchestrator.engine, needs.cluster.network
     if isinstance(eks, EksSettings):
@@ -130,12 +138,12 @@ def engine_checks(needs: Needs) -> Iterator[Check]:
             yield Check(
                 name=f"subnet {eks.control_plane_subnet_id}",
                 ask=partial(read_subnet, eks.control_plane_subnet_id),
-                judge=partial(judge_control_plane_subnet, network and network.vpc_id, needs.zone),
+                judge=partial(judge_control_plane_subnet, None if network is None else network.vpc_id, needs.zone),
             )
         yield Check(
             name=f"EKS cluster {cluster.name}",
             ask=partial(_kubernetes_version, cluster.name),
-            judge=partial(judge_kubernetes_version, eks.kubernetes_version),
+            judge=partial(judge_kubernetes_version, eks.kubernetes_version, now.date()),
         )
     if needs.orchestrator is OrchestratorKind.BATCH and network is not None:
         yield Check(

@@ -1,5 +1,6 @@
 """What preflight makes of what an engine finds in the account."""
 
+from datetime import UTC, date, datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +43,14 @@ def _plane(**more: Any) -> Verdict:
     return judge_control_plane_subnet(_VPC, "us-east-1b", {**subnet, **more})
 
 
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+_TODAY = NOW.date()
+
+
+def _version(wanted: str, deployed: str | None, today: date = _TODAY) -> Verdict:
+    return judge_kubernetes_version(wanted, today, deployed)
+
+
 _default = partial(judge_default_group, _VPC, "us-east-1")
 _VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "as EC2 makes it": (_default(_group([_ITSELF], [_OUT])), Outcome.PASS, "reach each other"),
@@ -79,11 +88,22 @@ _VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "a subnet beside the nodes": (_plane(AvailabilityZone="us-east-1b"), Outcome.FAIL, "demands two zones"),
     "a subnet without EKS": (_plane(AvailabilityZoneId="use1-az3"), Outcome.FAIL, "use1-az3 in this account"),
     "no subnet": (judge_control_plane_subnet(_VPC, "us-east-1b", None), Outcome.FAIL, "no such subnet"),
-    "no cluster yet": (judge_kubernetes_version("1.35", None), Outcome.PASS, "none yet"),
-    "the same version": (judge_kubernetes_version("1.35", "1.35"), Outcome.PASS, "1.35"),
-    "the next version": (judge_kubernetes_version("1.10", "1.9"), Outcome.PASS, "1.10"),
-    "a version left out": (judge_kubernetes_version("1.37", "1.35"), Outcome.FAIL, "kubernetes_version: '1.36'"),
-    "an older version": (judge_kubernetes_version("1.34", "1.35"), Outcome.FAIL, "kubernetes_version: '1.35'"),
+    "no cluster yet": (_version("1.35", None), Outcome.PASS, "none yet"),
+    "the same version": (_version("1.35", "1.35"), Outcome.PASS, "1.35"),
+    "the next version": (_version("1.10", "1.9"), Outcome.PASS, "1.10"),
+    "a version left out": (_version("1.37", "1.35"), Outcome.FAIL, "kubernetes_version: '1.36'"),
+    "a new cluster in extended support": (
+        _version("1.33", None),
+        Outcome.UNKNOWN,
+        "extended support since 2026-07-29",
+    ),
+    "a cluster in extended support": (_version("1.33", "1.33"), Outcome.UNKNOWN, "write a newer kubernetes_version"),
+    "a new cluster without support": (
+        _version("1.32", None, date(2027, 3, 23)),
+        Outcome.FAIL,
+        "EKS has ended its support of Kubernetes 1.32 on 2027-03-23",
+    ),
+    "an older version": (_version("1.34", "1.35"), Outcome.FAIL, "kubernetes_version: '1.35'"),
 }
 
 
@@ -111,7 +131,7 @@ def test_each_engine_is_asked_about_its_own() -> None:
         for own in (None, network):
             changed = cluster.model_copy(update={"network": own})
             needs = Needs(file=name, cluster=changed, groups=(), orchestrator=kind)
-            found |= {each.name: each.judge(each.ask(aws)).outcome for each in engine_checks(needs)}
+            found |= {each.name: each.judge(each.ask(aws)).outcome for each in engine_checks(needs, NOW)}
     assert found == {
         "zones of the EKS cluster": Outcome.PASS,
         "EKS cluster base-pod": Outcome.FAIL,

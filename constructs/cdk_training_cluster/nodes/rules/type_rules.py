@@ -31,6 +31,9 @@ _EKS_ROOT_GIB = 20
 # Families that the Spot market seldom has.
 _RARE_ON_SPOT = ("p5", "p6")
 
+# What starts a job has to configure it: on Slurm the prolog of the page of AWS PCS.
+_IMEX_ON_EKS = "install NVIDIA's DRA driver"
+_IMEX_SERVICE = "start the service nvidia-imex for each job, with Slurm in a prolog"
 
 _USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 _AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
@@ -222,6 +225,20 @@ def _efa_unused(context: NodeGroupContext) -> Iterator[str]:
         yield (
             f"efa is {context.words.value(False)} for {' and '.join(idle)} with Elastic Fabric Adapters: the nodes "
             "would talk over TCP, many times slower; leave efa out unless they work alone"
+        )
+
+
+@TYPE_RULES.rule(
+    "imex", "https://docs.aws.amazon.com/pcs/latest/userguide/capacity-blocks-nvidia-imex.html", level=Level.WARNING
+)
+def _imex(context: NodeGroupContext) -> Iterator[str]:
+    linked = [info.name for info in context.infos if info.has_nvidia_gpus and info.ultraserver_sizes]
+    if linked and context.group.count > 1 and not context.orchestrator.is_hyperpod:
+        mend = _IMEX_ON_EKS if context.orchestrator is OrchestratorKind.EKS else _IMEX_SERVICE
+        yield (
+            f"NVLink between nodes of {' and '.join(linked)} needs NVIDIA IMEX with the addresses of each job's "
+            "nodes, which this library does not set up: without it jobs use NVLink within a node and EFA between "
+            f"nodes; {mend}"
         )
 
 

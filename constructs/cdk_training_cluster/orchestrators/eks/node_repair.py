@@ -17,19 +17,15 @@ _ACTIONS: Mapping[FaultAction, str] = {
     FaultAction.APPLICATION: "NoAction",
 }
 
-# Those that the agent makes a condition of, by its source and by the user guide; all others are events, on which EKS
-# never acts. Left to EKS, the errors of jobs (13, 31) would reboot the node.
-# https://github.com/aws/eks-node-monitoring-agent/blob/main/monitors/nvidia/dcgm/dcgm_policies.go
-# https://docs.aws.amazon.com/eks/latest/userguide/node-health-nma.html
-_REPORTED_XIDS = (
-    *(13, 31, 46, 48, 54, 62, 63, 64, 74, 79, 94, 95, 109, 110, 119, 120, 121),
-    *(136, 140, 142, 143, 151, 155, 156, 158),
-)
+# Those whose reasons EKS documents: it may take no others. Left to EKS, the errors of jobs (13, 31) reboot the node.
+# https://docs.aws.amazon.com/eks/latest/userguide/node-health-nma.html#nvidia-xid-codes
+_REPORTED_XIDS = (13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140)
 
 # EKS counts no repeats: a GPU that has fallen off the bus or has lost its links is not given a second time.
 _REPLACED_AT_ONCE = (74, 79)
 
-# "This condition persists across reboots and requires instance replacement"; a GPU that is missing is no better.
+# A reboot mends neither a fabric that does not train nor a GPU that is missing.
+# https://github.com/aws/eks-node-monitoring-agent/blob/main/docs/node-health-issues.adoc
 _REPLACED = ("NvidiaDeviceCountMismatch", "NvidiaFabricError")
 
 # Monitoring that is broken is no broken GPU.
@@ -38,6 +34,16 @@ _UNREACHABLE_DCGM = "DCGMError"
 
 # A gang has ended with its node: after five minutes in place of EKS's ten the other nodes wait for it no longer.
 _WAIT_MINUTES = 5
+
+_MOST_UNHEALTHY = 4
+"""How many nodes of a group may be unhealthy at once and are repaired, one after the other.
+
+EKS's own limit is a share, 20 % in groups of more than five nodes: of 8 it repairs one, and of 450 it replaces 90,
+also for a fault of the image or driver that a new node has as well. Single faults seldom meet: four at once are
+repaired in a group of any size; five have a common cause, which an operator has to find.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+"""
 
 
 def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeRepairConfigProperty:
@@ -58,6 +64,7 @@ def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeR
         # As elsewhere, one node of a node group at a time: EKS sets no count of its own.
         # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfig.html
         max_parallel_nodes_repaired_count=1 if enabled else None,
+        max_unhealthy_node_threshold_count=_MOST_UNHEALTHY if enabled else None,
         node_repair_config_overrides=[
             eks.CfnNodegroup.NodeRepairConfigOverridesProperty(
                 node_monitoring_condition=_CONDITION,

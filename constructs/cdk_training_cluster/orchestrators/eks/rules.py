@@ -22,6 +22,9 @@ REFUSED_ZONES = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#cluster-subnets
 """
 
+# The one version that is still supported and has none.
+_WITHOUT_DRA = "1.32"
+
 # us-east-1-dfw-2a is a zone of a Local Zone group, us-east-1-wl1-bos-wlz-1 one of Wavelength.
 _REGIONAL_ZONE = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+[a-z]")
 
@@ -95,6 +98,20 @@ def _one_template(eks: EksContext) -> Iterator[Found]:
                 f"processor architecture on EKS, got {', '.join(info.name for info in nodes.infos)}: a managed node "
                 "group takes one launch template and one image; make a node group of each",
             )
+
+
+@EKS_RULES.rule("eksUltraServer", f"{_GUIDE}/ml-eks-nvidia-ultraserver.html")
+def _ultra_server(eks: EksContext) -> Iterator[Found]:
+    version = eks.settings.kubernetes_version
+    linked = sorted(
+        name for name, info in eks.together.infos.items() if info.has_nvidia_gpus and info.ultraserver_sizes
+    )
+    if linked and not is_unknown(version) and version == _WITHOUT_DRA:
+        yield (
+            ("eks", "kubernetes_version"),
+            f"kubernetes_version must be 1.33 or newer for {' and '.join(linked)}, got {version!r}: NVLink between "
+            "nodes needs dynamic resource allocation; write a newer one",
+        )
 
 
 @EKS_RULES.rule("eksImage", f"{_GUIDE}/ml-eks-optimized-ami.html")

@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated, Literal, TypeAlias
 
 from cdk_training_cluster.checks import is_unknown, shown
@@ -14,11 +15,46 @@ from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 
-DEFAULT_VERSION = "1.35"
-"""In standard support until 27 March 2027.
+DEFAULT_VERSION = "1.36"
+"""The newest, which AWS recommends for a new cluster.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+"""
+
+SUPPORT_ENDS: Mapping[str, tuple[date, date]] = {
+    "1.32": (date(2026, 3, 23), date(2027, 3, 23)),
+    "1.33": (date(2026, 7, 29), date(2027, 7, 29)),
+    "1.34": (date(2026, 12, 2), date(2027, 12, 2)),
+    "1.35": (date(2027, 3, 27), date(2028, 3, 27)),
+}
+"""When the standard and the extended support of each version end, as far as AWS says so. No older one is made.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
 """
+
+
+def support_problem(version: str, today: date) -> str | None:
+    """Say that a version of Kubernetes is no longer supported, or costs more. None: neither is known of it.
+
+    Args:
+        version: The version.
+        today: The day, in UTC.
+    """
+    if version not in SUPPORT_ENDS:
+        return None
+    standard, extended = SUPPORT_ENDS[version]
+    if today >= extended:
+        return (
+            f"EKS has ended its support of Kubernetes {version} on {extended}, makes no such cluster, and updates "
+            "existing control planes by itself"
+        )
+    if today >= standard:
+        return (
+            f"Kubernetes {version} is in extended support since {standard}, which EKS bills by the hour beside the "
+            f"control plane until {extended}"
+        )
+    return None
+
 
 LogType: TypeAlias = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 """What a control plane can log: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html"""
@@ -40,14 +76,13 @@ ZONE = Form(
 SUBNET = Form(
     pattern=re.compile(r"subnet-[0-9a-f]{8,17}"), wanted="a subnet's id, such as 'subnet-0a1b2c3d4e5f67890'"
 )
-# Older ones take no scheduler configuration.
-# https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+# The extended support of 1.31 ends on 26 November 2026.
 VERSION = Form(
-    pattern=re.compile(r"1\.(3[1-9]|[4-9]\d)"),
-    wanted="a minor version of Kubernetes from 1.31 on, such as '1.35'",
+    pattern=re.compile(r"1\.(3[2-9]|[4-9]\d)"),
+    wanted="a minor version of Kubernetes from 1.32 on, such as '1.36', because EKS makes no older cluster",
 )
 RELEASE = Form(
-    pattern=re.compile(r"1\.\d\d\.\d+-\d{8}"), wanted="the release of an EKS image, such as '1.35.0-20260304'"
+    pattern=re.compile(r"1\.\d\d\.\d+-\d{8}"), wanted="the release of an EKS image, such as '1.36.0-20260818'"
 )
 SYSTEM_COUNT = Whole(minimum=1, maximum=100)
 
@@ -119,7 +154,7 @@ class EksSettings:
         control_plane_subnet_id: An existing subnet of the cluster's VPC in another zone than the nodes'. Either this
             or `control_plane_zone`.
         kubernetes_version: The minor version of Kubernetes. The next one moves the control plane there, and then
-            replaces the nodes; EKS takes one minor version at a time. Default: - 1.35.
+            replaces the nodes; EKS takes one minor version at a time. Default: - 1.36.
         private_access_cidrs: The IPv4 ranges of the VPC, and of networks that a VPN or peering joins to it, from
             which the API is reached. Default: - none: only the cluster's nodes reach it, and what
             `EksTrainingCluster.api_connections` lets in.
@@ -134,7 +169,7 @@ class EksSettings:
             aws-mountpoint-s3-csi-driver do nothing without one. Default: - none: `EksTrainingCluster.add_on_roles`
             is given what they need.
         release_version: The release of EKS's images for all node groups that have none of their own, such as
-            `1.35.0-20260304`; another one replaces the nodes. Default: - the newest when a group is made; the group
+            `1.36.0-20260818`; another one replaces the nodes. Default: - the newest when a group is made; the group
             keeps it.
         system_nodes: Where add-ons run. Default: - two `m7i.large`.
         logs: What the control plane logs to CloudWatch, for three months. Default: - all five types.

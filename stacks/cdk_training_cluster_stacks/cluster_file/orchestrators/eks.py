@@ -79,7 +79,7 @@ class EksSettings(EngineSettings):
     """The ARNs of IAM policies for the roles of add-ons, by name: external-dns and aws-mountpoint-s3-csi-driver need
     some. Left out: add-ons may do what AWS's own policies for them allow."""
 
-    release_version: Annotated[str, text_of(RELEASE)] | None = Field(default=None, examples=["1.35.0-20260304"])
+    release_version: Annotated[str, text_of(RELEASE)] | None = Field(default=None, examples=["1.36.0-20260818"])
     """The release of EKS's images for node groups with image latest; another one replaces the nodes. Left out: the
     newest when a group is made, which the group keeps."""
 

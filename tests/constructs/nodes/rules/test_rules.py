@@ -192,6 +192,7 @@ def test_the_ids_of_warnings_are_those_that_people_have_acknowledged() -> None:
         "severalArchitectures",
         "rareOnSpot",
         "efaUnused",
+        "imex",
         "rootVolume",
         "reservationOutsidePlacementGroup",
         "severalTypesInPlacementGroup",

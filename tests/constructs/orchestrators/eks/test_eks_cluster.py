@@ -47,7 +47,7 @@ def template() -> Template:
         cluster_name="pod",
         eks=EksSettings(
             control_plane_zone="us-east-1a",
-            release_version="1.35.0-20260304",
+            release_version="1.36.0-20260818",
             add_ons=["cert-manager", "external-dns"],
             add_on_policies={"external-dns": [_ROUTE_53]},
             private_access_cidrs=["10.8.0.0/16"],
@@ -80,7 +80,7 @@ def test_the_control_plane_is_private_encrypted_logged_and_knows_access_entries_
         "AWS::EKS::Cluster",
         {
             "Name": "pod",
-            "Version": "1.35",
+            "Version": "1.36",
             "AccessConfig": {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False},
             "BootstrapSelfManagedAddons": False,
             "EncryptionConfig": [{"Resources": ["secrets"], "Provider": Match.any_value()}],
@@ -148,7 +148,7 @@ def test_types_and_images_stand_in_one_place_each(template: Template) -> None:
         for name, each in _groups(template).items()
         if name != "system"
     }
-    release = "1.35.0-20260304"
+    release = "1.36.0-20260818"
     assert said == {
         "workers": ("ON_DEMAND", ["p4de.24xlarge"], "AL2023_x86_64_NVIDIA", release, None, False),
         "block": ("CAPACITY_BLOCK", None, "AL2023_x86_64_NVIDIA", release, "p5.48xlarge", False),
@@ -160,7 +160,7 @@ def test_types_and_images_stand_in_one_place_each(template: Template) -> None:
 
 def test_a_deployment_updates_system_nodes_as_well(template: Template) -> None:
     system = _groups(template)["system"]
-    assert (system["Version"], system["ReleaseVersion"]) == ("1.35", "1.35.0-20260304")
+    assert (system["Version"], system["ReleaseVersion"]) == ("1.36", "1.36.0-20260818")
 
 
 def test_launch_templates_hold_what_eks_takes_and_nothing_that_it_refuses(template: Template) -> None:
@@ -216,6 +216,7 @@ def test_labels_and_taints_say_what_a_node_is_for(template: Template) -> None:
 def test_a_broken_gpu_is_replaced_and_a_broken_job_is_left_alone(template: Template) -> None:
     repair = _groups(template)["workers"]["NodeRepairConfig"]
     assert repair["MaxParallelNodesRepairedCount"] == 1
+    assert repair["MaxUnhealthyNodeThresholdCount"] == 4
     actions = {each["NodeUnhealthyReason"]: each["RepairAction"] for each in repair["NodeRepairConfigOverrides"]}
     expected = {"NvidiaXID79Error": "Replace", "NvidiaXID48Error": "Reboot", "NvidiaXID13Error": "NoAction"}
     expected["DCGMError"] = "NoAction"

@@ -60,13 +60,12 @@ def _in_a_vpc_that_exists() -> object:
 
 # The beginning of the sentence, and what is refused with it.
 REFUSED: dict[str, Callable[[], object]] = {
-    "kubernetes_version must be a minor version of Kubernetes from 1.31 on, such as '1.35', got '1.29'": _settings(
-        kubernetes_version="1.29"
-    ),
-    "release_version must be the release of an EKS image, such as '1.35.0-20260304', got 'latest'": _settings(
+    "kubernetes_version must be a minor version of Kubernetes from 1.32 on, such as '1.36', because EKS makes no "
+    "older cluster, got '1.31'": _settings(kubernetes_version="1.31"),
+    "release_version must be the release of an EKS image, such as '1.36.0-20260818', got 'latest'": _settings(
         release_version="latest"
     ),
-    "release_version must be one of Kubernetes 1.35, the cluster's kubernetes_version, got '1.34.2-20260304'": (
+    "release_version must be one of Kubernetes 1.36, the cluster's kubernetes_version, got '1.34.2-20260304'": (
         _settings(release_version="1.34.2-20260304")
     ),
     "control_plane_zone is required, and goes without control_plane_subnet_id": _settings(control_plane_zone=None),
@@ -121,6 +120,14 @@ REFUSED: dict[str, Callable[[], object]] = {
     "node group 'workers': count must be at most 450 on EKS, got 451": _cluster({"count": 451}),
     "node group 'workers': machine_image is required for g7.48xlarge: no image of EKS has its driver": _cluster(
         {"instance_types": ["g7.48xlarge"]}
+    ),
+    "kubernetes_version must be 1.33 or newer for p6e-gb200.36xlarge, got '1.32'": _cluster(
+        {
+            "instance_types": ["p6e-gb200.36xlarge"],
+            "count": 9,
+            "capacity": Capacity.capacity_block("cr-0a1b2c3d4e5f67890"),
+        },
+        kubernetes_version="1.32",
     ),
     "node group 'workers': warm_pool must be left out beside machine_image on EKS, got both": _cluster(
         {"machine_image": _IMAGE, "warm_pool": WarmPool(size=1)}
