@@ -1,6 +1,8 @@
 """What the commands say of the engine that runs a cluster's jobs."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_f
 from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES
 from cdk_training_cluster_stacks.diagram.boxes import Box
 from cdk_training_cluster_stacks.diagram.contents import contents
+from cdk_training_cluster_stacks.overview import show
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 from cdk_training_cluster_stacks.plan.lines import compute_lines, orchestrator_lines
 from cdk_training_cluster_stacks.plan.shape import shape_of
@@ -119,3 +122,22 @@ def test_a_diagram_shows_the_engine_and_what_launches_nodes(files: Mapping[str, 
 
 def _lines(box: Box) -> list[str]:
     return [*box.lines, *(line for each in box.inner for line in _lines(each))]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.32", "EKS has ended its support of Kubernetes 1.32 on 2027-03-23"),
+        ("1.33", "Kubernetes 1.33 is in extended support since 2026-07-29"),
+        ("1.36", None),
+    ],
+)
+def test_check_says_that_kubernetes_support_ends(
+    version: str, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pod.yaml"
+    engine = f"{{eks: {{control_plane_zone: us-east-1a, kubernetes_version: '{version}'}}}}"
+    file.write_text(_FILE.format(engine))
+    show(read_cluster_file(file), now=datetime(2027, 3, 23, tzinfo=UTC))
+    shown = capsys.readouterr().out
+    assert said in shown if said else "support" not in shown

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def test_options_alone_make_a_file_that_check_takes(
     assert [line.strip() for line in result.stdout.splitlines()[-3:]] == [
         f"training-cluster {verb} {file}" for verb in ("plan", "preflight", "deploy")
     ]
-    show(read_cluster_file(file))
+    show(read_cluster_file(file), now=datetime.now(UTC))
     assert "llama in us-" in capsys.readouterr().out
 
 
