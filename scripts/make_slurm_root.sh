@@ -4,7 +4,7 @@
 # Debian stable has no Slurm 25.11, with which a job on a failed node is requeued at once: hence the suite.
 set -euo pipefail
 SUITE=sid
-PACKAGES=(slurmctld slurmd slurm-client base-files bash coreutils gawk grep iproute2 mount procps python3 sed util-linux)
+PACKAGES=(slurmctld slurmd slurm-client base-files bash coreutils findutils gawk grep iproute2 mount needrestart perl procps python3 sed util-linux)
 
 mkdir -p "$1"
 cd "$1"

@@ -22,6 +22,7 @@ COMPLETED = (
 )
 AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'
 UBUNTU = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"
+UPDATE_TIMERS = ("apt-daily.timer", "apt-daily-upgrade.timer")
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 EBS = "Amazon Elastic Block Store"
 
@@ -107,7 +108,23 @@ case $1 in
     head -n 1 "$SANDBOX/updates"
     sed -i 1d "$SANDBOX/updates"
     ;;
-  start) if [[ -s $SANDBOX/units/$2 ]]; then source "$SANDBOX/units/$2"; fi ;;
+  start)
+    for unit in "${@:2}"; do
+      if [[ -e $SANDBOX/masked/$unit ]]; then
+        echo "Failed to start $unit: Unit $unit is masked." >&2
+        exit 1
+      fi
+    done
+    if [[ -s $SANDBOX/units/$2 ]]; then source "$SANDBOX/units/$2"; fi
+    ;;
+  stop)
+    for unit in "${@:2}"; do
+      if [[ $unit == *.timer && ! -e $SANDBOX/units/$unit && ! -e $SANDBOX/masked/$unit ]]; then
+        echo "Failed to stop $unit: Unit $unit not loaded." >&2
+        exit 5
+      fi
+    done
+    ;;
 esac
 """,
     "systemd-escape": """
@@ -157,7 +174,7 @@ class NodeSandbox:
         self.sandbox = directory / "sandbox"
         self.home = self.root / "opt/cdk-training-cluster"
         self.vendor, self.collector_seconds = vendor, collector_seconds
-        for path in ("bin", "tools", "fail", "labels", "packages", "s3", "units"):
+        for path in ("bin", "tools", "fail", "labels", "masked", "packages", "s3", "units"):
             (self.sandbox / path).mkdir(parents=True)
         for path in ("dev", "etc/dnf", "sys/class/infiniband/rdmap0s6", "opt/aws/neuron/bin"):
             (self.root / path).mkdir(parents=True)
@@ -169,6 +186,9 @@ class NodeSandbox:
         (self.root / "opt/aws/neuron/bin/neuron-monitor").chmod(0o755)
         (self.sandbox / "calls").touch()
         (self.sandbox / "lsblk").write_text("".join(f"{line}\n" for line in disks))
+        if os_release == UBUNTU:
+            for timer in UPDATE_TIMERS:
+                self.unit(timer)
         self.becomes("i-0a1b2c3d4e5f67890")
         self.in_states("InService")
         self._make_commands()
@@ -252,6 +272,11 @@ class NodeSandbox:
     def unit(self, name: str, start: str = "") -> None:
         """Give the image an enabled systemd unit; `start` is what starting it does."""
         (self.sandbox / "units" / name).write_text(start)
+
+    def masks(self, name: str) -> None:
+        """Let the image have a systemd unit masked: nothing starts it."""
+        (self.sandbox / "units" / name).unlink(missing_ok=True)
+        (self.sandbox / "masked" / name).touch()
 
     def becomes(self, instance_id: str) -> None:
         """Let the metadata service name an instance."""

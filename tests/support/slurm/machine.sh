@@ -35,13 +35,14 @@ boot() {
 
 up() {
   local home=$NODES/$1
-  mkdir -p "$home"/{run/slurm,spool} /srv/spool
+  mkdir -p "$home"/{run/slurm,spool,state} /srv/spool /var/lib/cdk-training-cluster
   # shellcheck disable=SC2016 # the inner shell expands them
   unshare --mount --propagation unchanged /bin/bash -c '
     set -euo pipefail
     cd "$1"
     for each in dev opt run sys; do mount --bind "$each" "/$each"; done
     mount --bind spool /srv/spool
+    mount --bind state /var/lib/cdk-training-cluster
     mount --bind /srv/bin /usr/local/bin
     bash ./install.sh
     exec slurmd --conf-server "$2:6817" -N "${@:3}"' bash "$home" "$CONTROLLER" "$@"

@@ -176,34 +176,6 @@ def test_dnf_keeps_its_hands_off_the_kernel(make_node: MakeNode, before: str, af
     assert node.read("etc/dnf/dnf.conf") == after
 
 
-def test_nothing_is_installed_while_the_image_s_own_updates_run(make_node: MakeNode) -> None:
-    node = make_node(os_release=UBUNTU).bare()
-    (node.sandbox / "updates").write_text("activating\ndeactivating\n")
-    assert node.bootstrap().returncode == 0
-    of_updates = [call for call in node.calls if "apt-daily" in call]
-    asked = "systemctl is-active apt-daily.service apt-daily-upgrade.service"
-    timers = "apt-daily.timer apt-daily-upgrade.timer"
-    assert of_updates == [f"systemctl stop {timers}", *[asked] * 3, f"systemctl start {timers}"]
-    installs = [number for number, call in enumerate(node.calls) if call.startswith(("apt-get", "apt-mark"))]
-    assert node.calls.index(of_updates[0]) < min(installs) <= max(installs) < node.calls.index(of_updates[-1])
-
-
-def test_updates_that_do_not_end_end_the_set_up(make_node: MakeNode) -> None:
-    node = make_node(os_release=UBUNTU)
-    (node.sandbox / "updates").write_text("activating\n" * 20)
-    result = node.step("updates.sh pause")
-    assert result.returncode == 1
-    assert (
-        "the updates that the image starts at boot do not end: see journalctl -u apt-daily-upgrade" in result.stderr
-    )
-
-
-def test_a_system_without_updates_at_boot_is_left_alone(make_node: MakeNode) -> None:
-    node = make_node()
-    assert node.step("updates.sh pause").returncode == node.step("updates.sh resume").returncode == 0
-    assert not [call for call in node.calls if "apt-daily" in call]
-
-
 def test_apt_holds_the_kernel_packages_that_are_installed(make_node: MakeNode) -> None:
     node = make_node(os_release=UBUNTU)
     assert node.step("kernel.sh").returncode == 0

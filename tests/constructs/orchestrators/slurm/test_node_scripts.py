@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
+from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cdk_training_cluster.orchestrators.slurm import node_scripts
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script
@@ -22,6 +25,7 @@ from cluster_contract.node_files import DRAIN, VERIFICATION
 from max_seconds import MAX_SECONDS
 from verified_node import MODULES, START, nvml
 
+REASONS = "var/lib/cdk-training-cluster/slurm-reasons"
 _SCONTROL = """#!/bin/bash
 printf '%s\\n' "$SLURM_CONF $*" >>"$ROOT/scontrol"
 if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
@@ -38,7 +42,8 @@ class Node:
         self.gpus()
         self.command("scontrol", _SCONTROL)
         expected = json.dumps({"p5.4xlarge": {"gpus": 1, "gpu": "H100", "efa_devices": 1}})
-        settings = {"MOUNT_POINT": "/fsx", "EXPECTED": expected}
+        settings = {"MOUNT_POINT": "/fsx", "EXPECTED": expected, "REGION": "us-east-1", "METRIC_NAMESPACE": "N"}
+        settings |= {"FAILURE_METRIC": failure_metric("llama", "workers")}
         self.write("opt/cdk-training-cluster/settings", shell_assignments(settings))
         self.write("shown", "NodeName=n1 State=IDLE")
         self.facts = NodeFacts(slurm_bin=str(root / "usr/local/bin"))
@@ -130,9 +135,12 @@ def test_a_node_with_a_fault_is_drained_with_one_sentence(
             assert asked == []
 
 
-def test_a_node_without_a_fault_asks_slurm_for_nothing(node: Node) -> None:
-    assert [node.slurm_runs(script) for script in (PROLOG, EPILOG, HEALTH_CHECK)] == [0, 0, 0]
+def test_a_node_without_a_fault_changes_nothing_and_does_not_ask_the_controller_each_minute(node: Node) -> None:
+    assert [node.slurm_runs(script) for script in (PROLOG, EPILOG)] == [0, 0]
     assert node.asked == []
+    for _ in range(3):
+        assert node.slurm_runs(HEALTH_CHECK) == 0
+    assert node.asked == ["/run/slurm/conf/slurm.conf --oneliner show node n1"]
 
 
 def test_a_node_that_is_drained_keeps_its_reason(node: Node) -> None:
@@ -176,7 +184,7 @@ def test_a_node_that_drained_itself_takes_jobs_again_when_it_has_all_that_a_job_
     if verified:
         node.write(VERIFICATION[1:], json.dumps(verified))
     node.write("shown", shown)
-    reasons = node.root / "var/lib/cdk-training-cluster/slurm-reasons"
+    reasons = node.root / REASONS
     if reasons.exists():
         os.utime(reasons, (then := time.time() - minutes * 60, then))
     gpu = node.root / "sys/class/infiniband/rdma0"
@@ -187,6 +195,68 @@ def test_a_node_that_drained_itself_takes_jobs_again_when_it_has_all_that_a_job_
     assert [node.slurm_runs(HEALTH_CHECK) for _ in range(2)] == [0, 0]
     asked = [line for line in node.asked if line.endswith("state=resume")]
     assert asked == ["/run/slurm/conf/slurm.conf update nodename=n1 state=resume"] * resumed
+
+
+def _minutes_pass(node: Node, minutes: int = 6) -> None:
+    for path in (*node.root.glob("run/cdk-training-cluster/slurm-*"), node.root / REASONS):
+        if path.exists():
+            os.utime(path, (then := time.time() - minutes * 60, then))
+
+
+def _resumes(node: Node) -> int:
+    return len([line for line in node.asked if line.endswith("state=resume")])
+
+
+def test_a_drain_for_a_prolog_of_which_slurm_heard_nothing_is_taken_back_twice_and_then_counted(node: Node) -> None:
+    """As where slurmd is restarted just then. Nobody else would take it back, and the node is billed."""
+    node.write("proc/sys/kernel/random/boot_id", "boot-2\n")
+    node.write(VERIFICATION[1:], json.dumps(_PASSED))
+    (node.root / "opt/cdk-training-cluster/scripts").mkdir()
+    write_scripts(node.root / "opt/cdk-training-cluster/scripts", AcceleratorVendor.NVIDIA)
+    node.command("aws", 'echo "$*" >>"$ROOT/aws"')
+    node.write("dev/console")
+    for drained in range(1, 4):
+        node.write("shown", _SHOWN.format("Prolog error"))
+        for _ in range(2):
+            _minutes_pass(node)
+            assert node.slurm_runs(HEALTH_CHECK) == 0
+        assert _resumes(node) == min(drained, 2)
+        node.write("shown", "NodeName=n1 State=IDLE")
+        _minutes_pass(node)
+        assert node.slurm_runs(HEALTH_CHECK) == 0
+    [counted] = (node.root / "aws").read_text().splitlines()
+    assert counted.startswith("cloudwatch put-metric-data --region us-east-1")
+    assert "BootstrapFailed" in counted
+    sentence = "Slurm drained the node 3 times for 'Prolog error': see slurmd's log"
+    assert f"bootstrap failed at Slurm's prolog: {sentence}" in (node.root / "dev/console").read_text()
+    # A job that comes all the same is sent elsewhere, with that reason.
+    assert node.slurm_runs(PROLOG) != 0
+    assert sentence in node.asked[-1]
+    for _ in range(3):
+        node.write("shown", _SHOWN.format("Prolog error"))
+        _minutes_pass(node)
+        node.slurm_runs(HEALTH_CHECK)
+    assert (_resumes(node), len((node.root / "aws").read_text().splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("shown", "breaks"),
+    [
+        (_SHOWN.format("Prolog error"), lambda node: node.command("stat", "echo tmpfs")),
+        (_SHOWN.format("Prolog error").replace("IDLE", "MIXED"), lambda _: None),
+        (_SHOWN.format("Prolog error, said an operator"), lambda _: None),
+        (_SHOWN.format("Prolog error").replace("IDLE+DRAIN", "IDLE"), lambda _: None),
+    ],
+)
+def test_a_node_that_would_fail_its_prolog_again_or_works_is_not_taken_back(
+    node: Node, shown: str, breaks: Callable[[Node], object]
+) -> None:
+    breaks(node)
+    node.write("shown", shown)
+    for _ in range(3):
+        _minutes_pass(node)
+        node.slurm_runs(HEALTH_CHECK)
+    assert _resumes(node) == 0
 
 
 def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from aws_cdk import Duration
@@ -15,6 +16,7 @@ from cdk_training_cluster.orchestrators.slurm.configuration import slurm_configu
 from cdk_training_cluster.orchestrators.slurm.job_scripts import job_scripts
 from cdk_training_cluster.orchestrators.slurm.settings import Preemption, SlurmNodes, SlurmQueue, SlurmSettings
 from examples import PROJECT
+from node_sandbox import UBUNTU, NodeSandbox
 from real_slurm import RealSlurm, real_slurm
 from slurm_files import SHORTER
 
@@ -71,6 +73,15 @@ worker=$!
 trap 'echo "torchrun ends"; kill "$worker"' TERM
 while kill -0 "$worker" 2>/dev/null; do wait "$worker"; done
 wait "$worker"
+"""
+# Another slurmd is installed, as an update of its package or of a library does it, and then what apt runs.
+_UPDATE = """
+mkdir -p /run/systemd/system
+cp -a /usr/sbin/slurmd-wlm /srv/new
+mv /srv/new /usr/sbin/slurmd-wlm
+echo 0::/system.slice/slurmd.service >/srv/cgroup
+for each in $(pgrep slurmd); do mount --bind /srv/cgroup "/proc/$each/cgroup"; done
+NEEDRESTART_MODE=a needrestart -l
 """
 _GANG = ("--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=8")
 
@@ -201,6 +212,34 @@ def test_a_job_runs_elsewhere_where_a_node_fails_its_prolog(slurm: RealSlurm) ->
     slurm.mend("workers-1")
 
 
+def test_a_node_whose_prolog_is_lost_is_drained_by_slurm_and_taken_back(slurm: RealSlurm) -> None:
+    """As on a new node of AWS PCS whose slurmd systemd starts anew: nothing is wrong with it."""
+    answers = [slurm.folder(node) / "run/file-system" for node in slurm.nodes_of("workers")]
+    for answer in answers:
+        answer.unlink()
+    job = slurm.submit("--nodes=1", script="echo on $SLURM_JOB_NODELIST")
+    # It waits for the file system.
+    slurm.wait_for("its prolog is lost", lambda: slurm.run("pkill", "-KILL", "-e", "prolog.sh", check=False) or None)
+    for answer in answers:
+        answer.write_text("lustre\n")
+    with slurm.timed("a prolog is lost: its job has run on another node"):
+        slurm.wait_for_job(job, "COMPLETED")
+    [node] = set(slurm.run("sinfo", "--noheader", "--states=drain", "--format=%N").split())
+    assert slurm.shown("node", node)["Reason"] == "Prolog error"
+    assert slurm.output(job).strip() != f"on {node}"
+
+    def is_taken_back() -> bool:
+        # In place of the minutes that the node waits.
+        for waits in ("run/cdk-training-cluster/slurm-asked", "state/slurm-reasons"):
+            for each in slurm.folder(node).glob(waits):
+                os.utime(each, (0, 0))
+        return "DRAIN" not in slurm.shown("node", node)["State"]
+
+    with slurm.timed("a prolog is lost: its node is taken back, but for the minutes that it waits"):
+        slurm.wait_for(f"{node} is taken back", is_taken_back)
+    slurm.wait_for_state(node, "IDLE")
+
+
 def test_a_node_that_failed_the_verification_of_its_boot_joins_drained(slurm: RealSlurm) -> None:
     slurm.kill("workers-3")
     slurm.wait_for_state("workers-3", "DOWN")
@@ -267,6 +306,23 @@ def test_a_job_may_ask_to_run_again(slurm: RealSlurm) -> None:
         job = slurm.submit(script="echo run ${SLURM_RESTART_COUNT:-0}; exit $((${SLURM_RESTART_COUNT:-0} ? 0 : 99))")
         slurm.wait_for_job(job, "COMPLETED")
     assert slurm.output(job).splitlines() == ["run 0", "run 1"]
+
+
+def test_an_update_of_slurmd_does_not_restart_it_under_its_jobs(slurm: RealSlurm, tmp_path: Path) -> None:
+    """By Debian's needrestart, as it is without the node's configuration and with it."""
+    restarts = slurm.root / "srv/restarts"
+    systemctl = slurm.root / "usr/local/bin/systemctl"
+    systemctl.write_text('#!/bin/bash\nif [[ $1 == restart ]]; then echo "$*" >>/srv/restarts; fi\n')
+    systemctl.chmod(0o755)
+    slurm.run("bash", "-c", _UPDATE)
+    assert restarts.read_text() == "restart slurmd.service\n"
+    node = NodeSandbox(tmp_path, os_release=UBUNTU)
+    node.install_scripts()
+    assert node.step("updates.sh pause").returncode == 0
+    shutil.copytree(node.root / "etc/needrestart", slurm.root / "etc/needrestart", dirs_exist_ok=True)
+    said = slurm.run("bash", "-c", _UPDATE)
+    assert "Service restarts being deferred:\n systemctl restart slurmd.service" in said
+    assert restarts.read_text() == "restart slurmd.service\n"
 
 
 @pytest.mark.parametrize(

@@ -5,4 +5,5 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=node.sh
 source "${BASH_SOURCE[0]%/*}/node.sh"
 check job
+take_over
 take_back

@@ -15,7 +15,16 @@ MINUTES_TO_RECOVER=5
 STATE_DIR=$ROOT/var/lib/cdk-training-cluster
 # The reasons with which the node itself was drained, a line each. An operator's is none of them.
 REASONS=$STATE_DIR/slurm-reasons
-OPERATOR=$ROOT/run/cdk-training-cluster/drain/operator
+RUN_DIR=$ROOT/run/cdk-training-cluster
+OPERATOR=$RUN_DIR/drain/operator
+# What Slurm says where it hears no good end of a prolog, as where slurmd is restarted just then: on AWS PCS that happens
+# seconds after a node's first start. https://slurm.schedmd.com/prolog_epilog.html
+# https://github.com/awslabs/awsome-distributed-ai/blob/main/architectures/aws-pcs/docs/OPERATIONS.md
+PROLOG_ERROR='Prolog error'
+# When Slurm was last asked for the node's reason, and a line for each such drain since the boot. After the last that is
+# taken back the cause is another one.
+ASKED=$RUN_DIR/slurm-asked PROLOG_ERRORS=$RUN_DIR/slurm-prolog-errors
+PROLOG_ERRORS_TAKEN_BACK=2
 
 # SLURM_BIN.
 # shellcheck source=/dev/null
@@ -55,6 +64,29 @@ result, boot = map(pathlib.Path, sys.argv[1:])
 known = json.loads(result.read_text()) if result.exists() else None
 sys.exit(known is not None and not (known["passed"] and known["boot_id"] == boot.read_text().strip()))
 PYTHON
+}
+
+# take_over: makes a drain for want of a prolog's end one of the node's own, which `take_back` looks at. The controller is
+# not asked by every node each minute.
+take_over() {
+  local shown times
+  if [[ -s $REASONS || -n $(find "$ASKED" -mmin "-$MINUTES_TO_RECOVER" 2>/dev/null) ]]; then return 0; fi
+  mkdir -p "$RUN_DIR"
+  touch "$ASKED"
+  shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
+  if [[ $shown != *+DRAIN* || $shown != *"Reason=$PROLOG_ERROR ["* ]]; then return 0; fi
+  touch "$PROLOG_ERRORS"
+  times=$(wc -l <"$PROLOG_ERRORS")
+  if ((times > PROLOG_ERRORS_TAKEN_BACK)); then return 0; fi
+  echo "Slurm drained the node for '$PROLOG_ERROR'" | tee -a "$PROLOG_ERRORS" >&2
+  if ((times < PROLOG_ERRORS_TAKEN_BACK)); then
+    printf '%s\n' "$PROLOG_ERROR" >>"$REASONS"
+    return 0
+  fi
+  # As a step of the set-up that failed: counted, and seen by the checks before a job, so that nothing resumes the node.
+  # shellcheck source=/dev/null
+  (source "$ROOT/opt/cdk-training-cluster/scripts/lib.sh" &&
+    report_failure "Slurm's prolog" "Slurm drained the node $((times + 1)) times for '$PROLOG_ERROR': see slurmd's log") >&2
 }
 
 # take_back: lets the node take jobs again where it drained itself, no job uses it, and what a job needs is there again.
