@@ -106,7 +106,7 @@ def add_eks_cluster(request: Mapping[str, Any]) -> Mapping[str, Any]:
     if name in clusters:
         raise ValueError(f"there is an EKS cluster {name} already")
     network = {"subnetIds": list(request["subnet_ids"])}
-    check_cluster({"version": request["version"], "resourcesVpcConfig": network}, ec2)
+    check_cluster({"name": name, "version": request["version"], "resourcesVpcConfig": network}, ec2)
     vpc_id = ec2.get_subnet(network["subnetIds"][0]).vpc_id
     group = ec2.create_security_group(f"eks-cluster-sg-{name}", "EKS created security group", vpc_id=vpc_id)
     del ec2.groups[vpc_id][group.id]
