@@ -52,3 +52,39 @@ def test_no_engine_may_be_said(tmp_path: Path) -> None:
 def test_a_file_says_how_often_batch_starts_a_job(script: str | None) -> None:
     job = BatchJobSettings(name="train", image="my/image:1", script=script, attempts=1).to_job()
     assert job.attempts == 1
+
+
+_HYPERPOD = f"""{RIGHT}
+orchestrator:
+  hyperpod:
+    engine: eks
+    eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
+    eks_security_group_id: sg-0a1b2c3d4e5f67890
+"""
+_NETWORK = "network: {vpc_id: vpc-0a1b2c3d4e5f67890, subnet_id: subnet-0a1b2c3d4e5f67890}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "found", "said"),
+    [
+        pytest.param(_HYPERPOD + _NETWORK, [], [], id="right"),
+        pytest.param(
+            _HYPERPOD,
+            ["network"],
+            ["must name the VPC of the EKS cluster and a private subnet of it for HyperPod on EKS"],
+            id="no network",
+        ),
+        pytest.param(
+            _HYPERPOD.replace("    eks_security_group_id: sg-0a1b2c3d4e5f67890\n", "") + _NETWORK,
+            ["orchestrator.hyperpod"],
+            ["eks_security_group_id is required on EKS"],
+            id="no security group",
+        ),
+    ],
+)
+def test_hyperpod_joins_an_eks_cluster_of_the_same_network(
+    tmp_path: Path, written: str, found: list[str], said: list[str]
+) -> None:
+    told = [each.split(": ", 2)[1:] for each in problems(tmp_path, written, legal=not found)]
+    assert [where for where, _ in told] == found
+    assert all(sentence.startswith(start) for (_, sentence), start in zip(told, said, strict=True))

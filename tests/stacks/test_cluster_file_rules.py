@@ -67,6 +67,17 @@ CHANGES = {
             "of 444455556666"
         ],
     ),
+    "an EKS cluster of another account": (
+        "file_system: {}",
+        "file_system: {}\nnetwork: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d}\norchestrator: {hyperpod: {"
+        "engine: eks, eks_security_group_id: sg-0a1b2c3d, "
+        "eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/a}}\n"
+        'account: "444455556666"',
+        [
+            "5: orchestrator.hyperpod.eks_cluster_arn: the EKS cluster is in the account 111122223333 and the "
+            "cluster in 444455556666; name one of 444455556666"
+        ],
+    ),
     "a threshold twice": (
         "file_system: {}",
         "file_system: {}\nbudget: {monthly_usd: 1, thresholds: [50, 50]}",

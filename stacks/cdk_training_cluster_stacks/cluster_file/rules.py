@@ -19,6 +19,7 @@ from cdk_training_cluster_stacks.cluster_file.node_group_rules import (
     node_groups_are_what_aws_takes,
     the_engine_is_one_that_can_be_made,
 )
+from cdk_training_cluster_stacks.cluster_file.orchestrators.hyperpod import EksClusterArn
 from cdk_training_cluster_stacks.cluster_file.parts import (
     TYPE,
     ZONE,
@@ -41,6 +42,7 @@ from cdk_training_cluster_stacks.problems import Location
 from cdk_training_cluster_stacks.regions import REGION
 
 _ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
+_EKS: TypeAdapter[str] = TypeAdapter(EksClusterArn)
 _KEY: TypeAdapter[str] = TypeAdapter(fields.KeyArn)
 _SCRIPT: TypeAdapter[str] = TypeAdapter(fields.ScriptName)
 
@@ -93,6 +95,20 @@ def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
     for place, _, account in _keys(file):
         if cluster and account != cluster:
             yield place, f"the key is in the account {account} and the cluster in {cluster}; name a key of {cluster}"
+
+
+def the_eks_cluster_is_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
+    """HyperPod's nodes join an EKS cluster in their own VPC, which is in one account."""
+    engine = file.get("orchestrator")
+    hyperpod = engine.get("hyperpod") if isinstance(engine, Mapping) else None
+    arn = formed(hyperpod, "eks_cluster_arn", _EKS) if isinstance(hyperpod, Mapping) else None
+    account = formed(file, "account", _ACCOUNT)
+    owner = arn.split(":")[4] if arn else account
+    if account and account != owner:
+        yield (
+            ("orchestrator", "hyperpod", "eks_cluster_arn"),
+            f"the EKS cluster is in the account {owner} and the cluster in {account}; name one of {account}",
+        )
 
 
 def access_logs_need_a_bucket_that_is_made_here(file: Part) -> Iterator[Complaint]:
@@ -167,6 +183,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     a_range_is_for_a_network_that_is_made,
     what_is_named_is_in_the_region_of_the_cluster,
     keys_are_in_the_account_of_the_cluster,
+    the_eks_cluster_is_in_the_account_of_the_cluster,
     access_logs_need_a_bucket_that_is_made_here,
     facts_are_told_once,
     addresses_are_listed_once,

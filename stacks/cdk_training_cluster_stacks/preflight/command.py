@@ -17,6 +17,7 @@ from cdk_training_cluster_stacks.live.session import about_credentials, aws_sess
 from cdk_training_cluster_stacks.preflight.account import account_checks
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, exit_status, run_checks
 from cdk_training_cluster_stacks.preflight.engines import engine_checks
+from cdk_training_cluster_stacks.preflight.hyperpod import hyperpod_checks
 from cdk_training_cluster_stacks.preflight.images import image_checks
 from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
 from cdk_training_cluster_stacks.preflight.permissions import permission_checks
@@ -81,6 +82,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *stack_checks(needs),
         *zone_checks(needs),
         *engine_checks(needs, now),
+        *hyperpod_checks(needs),
         *quota_checks(needs),
         *purchase_checks(needs, now),
         *image_checks(needs),

@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.orchestrators.hyperpod.caller_permissions import EKS_ACTIONS, IMAGE_ACTIONS, KEY_ACTIONS
+from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Outcome, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
 
@@ -101,7 +104,17 @@ def actions_for(needs: Needs) -> tuple[str, ...]:
         needs: What the cluster needs.
     """
     kinds = {*needs.foundation, *needs.nodes}
-    return tuple(sorted({action for kind in kinds for action in ACTIONS.get(kind, ())}))
+    return tuple(sorted({*(action for kind in kinds for action in ACTIONS.get(kind, ())), *_hyperpod(needs)}))
+
+
+def _hyperpod(needs: Needs) -> Iterator[str]:
+    """Yield what SageMaker does with the credentials of whoever makes a HyperPod cluster."""
+    if needs.orchestrator is OrchestratorKind.HYPERPOD_EKS:
+        yield from EKS_ACTIONS
+    if needs.orchestrator.is_hyperpod and needs.cluster.encryption_key is not None:
+        yield from KEY_ACTIONS
+    if needs.orchestrator.is_hyperpod and any(group.image != LATEST for group in needs.cluster.node_groups):
+        yield from IMAGE_ACTIONS
 
 
 def judge_simulation(who: str, results: Sequence[Mapping[str, Any]] | None) -> Verdict:

@@ -15,6 +15,7 @@ from cdk_training_cluster_stacks.cluster_file.forms import Text
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.engine import EngineSettings
 
+EksClusterArn = Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")]
 _NodeType = Annotated[str, Text(pattern=NODE_TYPE.pattern.pattern, must=f"be {NODE_TYPE.wanted}")]
 _Partition = Annotated[str, Text(pattern=PARTITION.pattern.pattern, must=f"be {PARTITION.wanted}")]
 
@@ -25,8 +26,8 @@ class HyperPodSettings(EngineSettings):
     engine: Literal["slurm", "eks"] = "slurm"
     """What runs jobs on it: slurm, or eks for Kubernetes."""
 
-    eks_cluster_arn: Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")] | None = (
-        Field(default=None, examples=["arn:aws:eks:us-east-1:111122223333:cluster/training"])
+    eks_cluster_arn: EksClusterArn | None = Field(
+        default=None, examples=["arn:aws:eks:us-east-1:111122223333:cluster/training"]
     )
     """The EKS cluster that runs jobs, with HyperPod's Helm chart installed, in the VPC of network. Left out: Slurm
     runs them."""
