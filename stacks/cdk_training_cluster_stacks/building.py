@@ -19,7 +19,7 @@ _CAUSES: tuple[tuple[str, Location], ...] = (
     (r"settings of cluster_hydration must fit", ("datasets",)),
     (r"act of the health policy must", ("health", "act")),
     (r"settings of cluster_billing must fit", ("budget",)),
-    (r"settings of \w+ must fit|Number of resources in stack|The template of a stack", ("node_groups",)),
+    (r"settings of \w+ must fit|stack .* would have .* resources|The template of a stack", ("node_groups",)),
 )
 
 

@@ -1,5 +1,7 @@
 """How a mistake reaches its maker: one sentence a mistake on standard error, and no traceback."""
 
+import dis
+import errno
 import json
 import os
 import re
@@ -7,9 +9,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
+from traceback import format_exception
 from typing import TypeAlias
 
+DEFECT = 70
+"""The exit status of an internal error: EX_SOFTWARE of sysexits.h."""
+
 _REFUSED = 2
+_OWN = ("cdk_training_cluster", "cdk_training_cluster_stacks", "cluster_contract")
+_COMMAND_LINE = ("click", "typer")
+_RAISE = dis.opmap["RAISE_VARARGS"]
+# A refusal of CDK has a name, such as `InvalidPv: `; below an error of Python code that CDK calls back is a handler.
+_CDK_REFUSAL = re.compile(r"\s*@jsii/kernel\.RuntimeError: (?!(Type|Range|Reference|Syntax)Error: )[A-Z]\w+: ")
+_MANY_RESOURCES = re.compile(r"Number of resources in stack '(.*?)': (\d+) is greater than allowed maximum of (\d+)")
+_CALLED_BACK = "at KernelHost.callbackHandler"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Location: TypeAlias = tuple[str | int, ...]
@@ -64,40 +78,39 @@ class ClusterFileError(Exception):
 def plain_errors(status: int = 1) -> Iterator[None]:
     """End the program with one sentence for each mistake of its user, and an exit status.
 
-    Mistakes are those in the cluster file, those that constructs refuse (`ValueError`), those that CDK finds in what
-    was built, and what AWS refuses. Anything else is a defect and keeps its traceback, as everything does with
-    `cdk --debug`.
+    Mistakes are those in the cluster file, those that this library's code refuses (`raise ValueError`), those that
+    CDK finds in what was built, and what AWS or the operating system refuses. Anything else is a defect: its
+    sentence says so, its status is `DEFECT`, and a file has its traceback. With CDK_DEBUG, which `cdk --debug` sets,
+    an error keeps its traceback.
 
     Args:
-        status: The exit status. Default: 1
+        status: The exit status of a mistake. Default: 1
     """
     try:
         yield
-    except (ClusterFileError, ValueError, RuntimeError) as error:
+    except Exception as error:
+        # Typer ends the program with its own exceptions, and without a word when nobody reads on.
+        closed = isinstance(error, OSError) and error.errno == errno.EPIPE
+        if os.environ.get("CDK_DEBUG") or closed or _package(type(error).__module__) in _COMMAND_LINE:
+            raise
         sentences = sentences_of(error)
         if sentences is None:
-            raise
-        _end(error, sentences, status)
-    except Exception as error:
-        if not type(error).__module__.startswith("botocore."):
-            raise
-        from cdk_training_cluster_stacks.checkpoints.refusals import explained  # noqa: PLC0415 - with AWS only
-
-        said = explained(error)
-        if said is None:
-            raise
-        _end(error, [said], _REFUSED)
+            sentences, status = _outside(error), _REFUSED
+        if sentences is None:
+            sentences, status = _defect(error), DEFECT
+        sys.stderr.writelines(f"error: {printable(sentence)}\n" for sentence in sentences)
+        raise SystemExit(status) from error
 
 
 def sentences_of(error: Exception) -> Sequence[str] | None:
-    """Return what an error says of its user's mistakes, a sentence each; None: it is a defect.
+    """Return what an error says of its user's mistakes, a sentence each; None: it is none of these.
 
     Args:
         error: What was raised.
     """
-    if not isinstance(error, RuntimeError):
+    if isinstance(error, ClusterFileError) or (isinstance(error, ValueError) and _is_raised_here(error)):
         return str(error).splitlines()
-    return _sentences_of_cdk(str(error)) if _is_from_cdk(error) else None
+    return _sentences_of_cdk(str(error)) if isinstance(error, RuntimeError) and _is_from_cdk(error) else None
 
 
 def printable(text: str) -> str:
@@ -109,19 +122,56 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def _end(error: Exception, sentences: Sequence[str], status: int) -> None:
-    if os.environ.get("CDK_DEBUG"):  # what `cdk --debug` sets
-        raise error
-    sys.stderr.writelines(f"error: {printable(sentence)}\n" for sentence in sentences)
-    raise SystemExit(status)
+def _is_raised_here(error: Exception) -> bool:
+    """Return whether a `raise` of this library raised it: Python's own errors have the same types."""
+    where = error.__traceback__
+    if where is None:
+        return False
+    while where.tb_next:
+        where = where.tb_next
+    module = str(where.tb_frame.f_globals.get("__name__"))
+    return _package(module) in _OWN and where.tb_frame.f_code.co_code[where.tb_lasti] == _RAISE
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _outside(error: Exception) -> list[str] | None:
+    """Return what AWS or the operating system refuses, or None."""
+    if not (isinstance(error, OSError) or _package(type(error).__module__) == "botocore"):
+        return None
+    from cdk_training_cluster_stacks.checkpoints.refusals import explained  # noqa: PLC0415 - slow
+
+    said = explained(error)
+    return None if said is None else [said]
+
+
+def _defect(error: Exception) -> list[str]:
+    with NamedTemporaryFile("w", prefix="training-cluster-", suffix=".txt", encoding="utf-8", delete=False) as file:
+        file.writelines(format_exception(error))
+    said = " ".join(str(error).split()) or "no message"
+    return [
+        f"this is a defect of cdk-training-cluster, and no mistake of yours: {type(error).__name__}: {said}",
+        f"report it with {file.name}, your cluster file, the command and what training-cluster --version prints",
+    ]
 
 
 def _is_from_cdk(error: RuntimeError) -> bool:
     # By name: this module is read before, and without, aws_cdk and the Node process that comes with it.
-    return type(error.__cause__).__name__ == "JavaScriptError"
+    cause = error.__cause__
+    if type(cause).__name__ != "JavaScriptError":
+        return False
+    return bool(_CDK_REFUSAL.match(str(cause))) and _CALLED_BACK not in str(cause).partition("at Kernel.")[0]
 
 
 def _sentences_of_cdk(text: str) -> list[str]:
-    """Take out what CDK says for programmers: the error's name, and the heading above a list."""
+    """Take out what CDK says for programmers: the error's name, the heading above a list, the types of resources."""
+    many = _MANY_RESOURCES.search(text)
+    if many:
+        return [
+            "stack {} would have {} resources, and CloudFormation takes at most {}: declare fewer, larger node "
+            "groups, or spread them over several cluster files".format(*many.groups())
+        ]
     lines = [line.strip() for line in re.sub(r"^[A-Z]\w+: ", "", text).splitlines() if line.strip()]
     return [line for line in lines if not line.endswith("failed with the following errors:")] or [text]

@@ -48,6 +48,8 @@ _WARNINGS = {
     "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),
     # The nodes install the Lustre client, which there is not for every kernel.
     "trn1": (*_USUAL_WARNINGS, "cdk-training-cluster:lustreClient"),
+    # Of each group the image.
+    "slurm": (*_USUAL_WARNINGS, "cdk-training-cluster:latestImage"),
     # Of each group the image, and of the extras what AWS says of Spot Fleets.
     "spot-elastic": (*("cdk-training-cluster:latestImage",) * 2, "cdk-training-cluster:spotFleet"),
 }

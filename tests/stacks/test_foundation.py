@@ -26,7 +26,8 @@ def test_it_exports_all_that_the_cluster_imports_even_before_it_does(example: st
     foundation = FoundationStack(app, file.foundation_stack_name, cluster=file)
     ClusterStack(app, file.cluster_stack_name, cluster=file, foundation=foundation)
     assert _exports(foundation) == alone
-    assert len(alone) == 5 + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
+    network = 5 if file.network is None else 3
+    assert len(alone) == network + 3 * (file.file_system is not None) + 2 * (file.checkpoints is not None)
 
 
 def test_what_is_not_the_stack_s_own_needs_no_export() -> None:

@@ -8,6 +8,7 @@ A command ends with one of these statuses:
 - 2: what was given cannot be used (an option, a cluster file, credentials, a name), or AWS refuses to answer.
 - 3: neither proven nor refuted: S3 keeps of a checkpoint sizes alone, or lines of `preflight` are unknown and none
   fails.
+- 70: a defect of this program; a file that it names has the traceback.
 - 130: it was interrupted with Ctrl-C.
 
 Modules here only declare. What a command needs is imported by that command, so that help and version come at once.
@@ -23,6 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from cdk_training_cluster_stacks.commands import acting, beginning, data, files, looking, money, pictures, stacks
+from cdk_training_cluster_stacks.problems import plain_errors
 
 _MISUSED = 2
 _INTERRUPTED = 130
@@ -36,13 +38,14 @@ class _PlainCommands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **named: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - called by keywords
         """Run the command line, and end the program with its status."""
-        try:
-            status = super().main(args, standalone_mode=False, **named)
-        except _Misuse as misuse:
-            sys.stderr.write(_sentence(misuse))
-            status = _MISUSED
-        except typer.Abort:
-            status = _INTERRUPTED
+        with plain_errors(status=_MISUSED):
+            try:
+                status = super().main(args, standalone_mode=False, **named)
+            except _Misuse as misuse:
+                sys.stderr.write(_sentence(misuse))
+                status = _MISUSED
+            except typer.Abort:
+                status = _INTERRUPTED
         if status == _INTERRUPTED:
             sys.stderr.write("interrupted\n")
         if not standalone_mode:

@@ -77,13 +77,13 @@ def logs(
 def why(
     cluster: Target,
     subject: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NODE|GROUP",
-            help="A node's id or number, such as workers/0, or a node group.",
+            help="A node's id or number, such as workers/0, or a node group. Default: each group that lacks nodes.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
     since: Since = "24h",
     region: Region = None,

@@ -76,31 +76,39 @@ def _network(cluster: ClusterFile, made: TrainingCluster, resources: Resources) 
             columns=1,
         )
     (vpc,) = _of(resources, "AWS::EC2::VPC").values()
-    public, private = sorted(subnets.values(), key=lambda each: "MapPublicIpOnLaunch" not in each)
-    ways = [
-        *["Internet gateway"] * bool(_of(resources, "AWS::EC2::InternetGateway")),
-        *["NAT gateway with an Elastic IP address"] * len(_of(resources, "AWS::EC2::NatGateway")),
-    ]
-    endpoints = [
-        f"{each.get('VpcEndpointType', 'Gateway')} endpoint for {_text(each['ServiceName']).rpartition('.')[2]}"
-        for each in _of(resources, "AWS::EC2::VPCEndpoint").values()
-    ]
     return Box(
         title=f"VPC {vpc['CidrBlock']}",
         lines=["Flow log to CloudWatch Logs"] * bool(_of(resources, "AWS::EC2::FlowLog")),
-        inner=[
-            Box(
-                title=f"Public subnet {public['CidrBlock']} in {public['AvailabilityZone']}", lines=[" · ".join(ways)]
-            ),
-            Box(
-                title=f"Node subnet {private['CidrBlock']} in {private['AvailabilityZone']}",
-                lines=["Way out: the NAT gateway", *endpoints],
-                inner=[nodes, *_inside(made, resources)],
-                columns=1,
-            ),
-        ],
+        inner=[_subnet(name, subnets[name], [nodes, *_inside(made, resources)], resources) for name in subnets],
         columns=1,
     )
+
+
+def _subnet(name: str, subnet: Mapping[str, Any], nodes: Sequence[Box], resources: Resources) -> Box:
+    where = f"{subnet['CidrBlock']} in {subnet['AvailabilityZone']}"
+    ways = {way for route in _routes(name, resources) for way in ("GatewayId", "NatGatewayId") if way in route}
+    if "NatGatewayId" in ways:
+        endpoints = [
+            f"{each.get('VpcEndpointType', 'Gateway')} endpoint for {_text(each['ServiceName']).rpartition('.')[2]}"
+            for each in _of(resources, "AWS::EC2::VPCEndpoint").values()
+        ]
+        return Box(
+            title=f"Node subnet {where}", lines=["Way out: the NAT gateway", *endpoints], inner=nodes, columns=1
+        )
+    if "GatewayId" in ways:
+        gateways = ["NAT gateway with an Elastic IP address"] * len(_of(resources, "AWS::EC2::NatGateway"))
+        return Box(title=f"Public subnet {where}", lines=[" · ".join(["Internet gateway", *gateways])])
+    # EKS wants a subnet in a second zone; no other engine adds one.
+    return Box(title=f"Subnet of the control plane {where}", lines=["No way out"])
+
+
+def _routes(subnet: str, resources: Resources) -> Iterator[Mapping[str, Any]]:
+    tables = [
+        each["RouteTableId"]
+        for each in _of(resources, "AWS::EC2::SubnetRouteTableAssociation").values()
+        if each["SubnetId"] == {"Ref": subnet}
+    ]
+    yield from (each for each in _of(resources, "AWS::EC2::Route").values() if each["RouteTableId"] in tables)
 
 
 def _inside(made: TrainingCluster, resources: Resources) -> Iterator[Box]:

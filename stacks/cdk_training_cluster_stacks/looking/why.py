@@ -46,12 +46,14 @@ Asked = Mapping[str, Callable[[], Iterator[Finding]]]
 """What is asked, by what it is called where it cannot be read."""
 
 
-def run(cluster: str, subject: str, *, since: str, region: str | None, profile: str | None, output: str) -> None:
+def run(
+    cluster: str, subject: str | None, *, since: str, region: str | None, profile: str | None, output: str
+) -> None:
     """Show on standard output why a node or node group is as it is.
 
     Args:
         cluster: The cluster file, or the name of a deployed cluster.
-        subject: A node's id, or the name of a node group.
+        subject: A node's id, or the name of a node group. None: every node group that lacks nodes.
         since: How far to look back, such as `24h`.
         region: The region. None: the file's, or the AWS configuration's.
         profile: The profile of the AWS configuration. None: the default one.
@@ -64,10 +66,15 @@ def run(cluster: str, subject: str, *, since: str, region: str | None, profile: 
     check_format(output, option="--output", formats=_FORMATS)
     length = parse_span("--since", since, most=LONGEST)
     asked = deployed(cluster, region=region, profile=profile, asker="why")
-    findings, unknown = find(asked, node_id(asked, subject), length)
+    findings: list[Finding] = []
+    unknown: dict[str, str] = {}
+    for each in short_groups(asked) if subject is None else [node_id(asked, subject)]:
+        found, unread = find(asked, each, length)
+        findings += found
+        unknown |= unread
     if output == "json":
-        found = [{**vars(one), "time": one.time and moment_text(one.time)} for one in findings]
-        values = {"cluster": asked.name, "subject": subject, "findings": found, "unknown": unknown}
+        said = [{**vars(one), "time": one.time and moment_text(one.time)} for one in findings]
+        values = {"cluster": asked.name, "subject": subject, "findings": said, "unknown": unknown}
         sys.stdout.write(f"{json_text(values)}\n")
         return
     console = terminal()
@@ -75,9 +82,24 @@ def run(cluster: str, subject: str, *, since: str, region: str | None, profile: 
         time = f"{clock(one.time)} " if one.time else ""
         print_paragraph(console, f"{time}{one.text}", first=f"{one.source}: ")
     if not findings:
-        print_paragraph(console, f"Nothing says anything of {subject} in the last {since}.")
+        nothing = f"Nothing says anything of {subject} in the last {since}."
+        print_paragraph(console, nothing if subject else f"No node group of {asked.name} lacks nodes.")
     for source, why in unknown.items():
         print_paragraph(console, f"unknown: {source}: {why}", style="yellow")
+
+
+def short_groups(cluster: Deployed) -> list[str]:
+    """Return the names of the node groups with fewer nodes in service than they should have.
+
+    Args:
+        cluster: The cluster.
+
+    Raises:
+        ValueError: The power function does not answer.
+    """
+    answer = cluster.ask("power") or {"node_groups": []}
+    short = (one["node_group"] for one in answer["node_groups"] if one["in_service"] < one["wanted"])
+    return list(dict.fromkeys(short))
 
 
 def find(cluster: Deployed, subject: str, since: timedelta) -> tuple[Sequence[Finding], Mapping[str, str]]:

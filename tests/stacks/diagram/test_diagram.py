@@ -51,16 +51,27 @@ def _overlap(one: Bbox, other: Bbox) -> bool:
     return bool(one.x0 < other.x1 and other.x0 < one.x1 and one.y0 < other.y1 and other.y0 < one.y1)
 
 
-@pytest.mark.parametrize("example", [swept(each, ("spot-elastic",)) for each in EXAMPLES])
+@pytest.mark.parametrize("example", [swept(each, ("base-pod", "spot-elastic")) for each in EXAMPLES])
 def test_every_example_is_legible(example: str) -> None:
     cluster = read_cluster_file(PROJECT / example)
     boxes = contents(cluster)
     said = set(_texts(boxes))
-    assert [box.title for box in boxes] == ["Network and nodes", "Storage in S3 and state", "Guardrails", "Money"]
+    jobs = ["Jobs"] * (cluster.orchestrator.engine is not None)
+    titles = ["Network and nodes", *jobs, "Storage in S3 and state", "Guardrails", "Money"]
+    assert [box.title for box in boxes] == titles
     for group in cluster.node_groups:
         assert any(text.startswith(f"{group.name}: {group.count} x ") for text in said)
-    assert "May: sns Publish" not in next(box.lines for box in boxes[2].inner if box.title == "Power function")
+    assert "May: sns Publish" not in next(box.lines for box in boxes[-2].inner if box.title == "Power function")
     _assert_legible(draw(boxes, cluster.name))
+
+
+def test_each_subnet_is_shown_with_its_way_out() -> None:
+    (network,) = contents(read_cluster_file(PROJECT / "clusters/base-pod.yaml"))[0].inner
+    assert {box.title: box.lines[0] for box in network.inner} == {
+        "Public subnet 10.0.0.0/24 in us-east-1b": "Internet gateway · NAT gateway with an Elastic IP address",
+        "Node subnet 10.0.128.0/17 in us-east-1b": "Way out: the NAT gateway",
+        "Subnet of the control plane 10.0.1.0/24 in us-east-1a": "No way out",
+    }
 
 
 @pytest.mark.sweep

@@ -13,7 +13,7 @@ import pytest
 from cdk_training_cluster_stacks.looking.console import console_output, failed_steps
 from cdk_training_cluster_stacks.looking.history import activities, fleet_events, read_history
 from cdk_training_cluster_stacks.looking.records import ERRORS, Record, read_records
-from cdk_training_cluster_stacks.looking.why import find
+from cdk_training_cluster_stacks.looking.why import find, short_groups
 from stubbed_cluster import NOW, Reply, stubbed
 
 _DAY = timedelta(days=1)
@@ -314,6 +314,12 @@ def test_a_group_that_is_not_there_is_one_sentence() -> None:
         pytest.raises(ValueError, match=r"or a node group of pod \(workers\), got 'worker'$"),
     ):
         find(cluster, "worker", _DAY)
+
+
+def test_the_groups_that_lack_nodes_are_those_with_fewer_in_service_than_wanted() -> None:
+    groups = [group(wanted=4, in_service=1), group("box", wanted=1, in_service=1), group(wanted=4, in_service=0)]
+    with stubbed({}, power={"node_groups": groups}) as cluster:
+        assert short_groups(cluster) == ["workers"]
 
 
 def test_a_look_at_a_cluster_by_its_name_starts_no_node_js() -> None:

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 
-from cdk_training_cluster.acknowledgements import warn
+from cdk_training_cluster.acknowledgements import ignore_lint, warn
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import Mount
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
@@ -138,6 +138,8 @@ class HyperPodOrchestrator(Orchestrator):
         # SageMaker launches the controller at once, and makes network interfaces with the role's own policy.
         # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
         self.cluster.node.add_dependency(cluster.role)
+        # CDK names the role itself beside its policy, though a reference says as much: cfn-lint W3005.
+        ignore_lint(self.cluster, "W3005")
 
     def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         """Add the group to the HyperPod cluster."""
