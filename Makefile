@@ -110,7 +110,7 @@ test-histories: setup ## Draw 100,000 histories of broken nodes, failing calls a
 test-random: setup ## Look for new examples that break a property
 	@pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
 
-live: setup ## Check the library on a real account, for some cents (ARGS='--availability-zone us-east-1b'); see docs/first-deploy.md
+live: setup ## Check the library on a real account, for about 1.40 USD (ARGS='--availability-zone us-east-1b'); see docs/first-deploy.md
 	@python -m rehearsal.live $(ARGS)
 
 lint: setup ## Check format, style, types and shell scripts

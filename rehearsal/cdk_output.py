@@ -51,8 +51,15 @@ def _resource(kind: str, rest: str) -> str:
     parts = _PATH.match(rest.strip())
     if parts is None:
         return f"{kind}: {rest.strip()}"
-    why = parts["reason"].strip()
+    return f"{kind} {parts['path']}: {plain(parts['reason'].strip()) or _NOTHING}"
+
+
+def plain(why: str) -> str:
+    """Return the reason of a resource's failure without what CloudFormation puts around it.
+
+    Args:
+        why: The reason, as CloudFormation's events have it.
+    """
     if wrapped := _HANDLER.search(why):
         why = wrapped["message"]
-    why = _SERVICE.sub(lambda service: f" ({service['code']})", why)
-    return f"{kind} {parts['path']}: {why or _NOTHING}"
+    return _SERVICE.sub(lambda service: f" ({service['code']})", why)

@@ -3,9 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,68 +20,93 @@ from cluster_contract.tags import CLUSTER_TAG
 from local_aws import LocalAws
 from rehearsal import readback, report
 from rehearsal.cdk_cli import CdkCli, CdkFailedError
-from rehearsal.inventory import looks
-from rehearsal.kept import delete_file_systems, delete_network
 from rehearsal.live_cluster import NAME, live_file, prices, write_assembly
-from rehearsal.live_facts import Facts, fact_differences, read_facts
-from rehearsal.node_groups import node_groups
+from rehearsal.live_deletion import delete_all, line, what_is_left
+from rehearsal.live_eks import EKS, EKS_ASKS, EksQuestion, desired_size, eks_zones, start_node
+from rehearsal.live_facts import Facts, read_facts
+from rehearsal.live_outcomes import Deployed, Outcome, judge, refusals
+from rehearsal.live_questions import questions
 from rehearsal.preparation import prepare
 
 # Longer than the check takes, with room for a file system that is slow to come.
 _RESERVED_FOR = timedelta(hours=3)
 _TOOLKIT = "CDKToolkit"
 _FOREIGN = (BotoCoreError, ClientError, CdkFailedError)
+_FOUNDATION, _CLUSTER = "foundation", "cluster"
+_PARTS = {
+    _FOUNDATION: "Does AWS make the network and the file system, as the library asks for them?",
+    _CLUSTER: "Does AWS make the functions, the alarms, the runbook and an empty group?",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """An account that the stacks are deployed to.
+
+    Attributes:
+        cluster: The cluster file.
+        cdk: The CDK CLI, with the account's credentials.
+        client: Makes clients of the account.
+        eks: What is asked about EKS there. None: nothing.
+    """
+
+    cluster: ClusterFile
+    cdk: CdkCli
+    client: readback.Client
+    eks: EksQuestion | None
 
 
 def main(
     availability_zone: Annotated[str, typer.Option(help="Where to make it, such as us-east-1b.")],
     build: Annotated[Path, typer.Option(help="Where logs and live.json are written to.")] = Path("build"),
+    eks: Annotated[bool, typer.Option("--eks", help="Ask about EKS too, with a control plane and a node.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Only delete what an earlier check has left.")] = False,
 ) -> None:
     """Create a small, empty cluster on AWS, compare it with the local AWS, and delete it with its file system."""
     console, workspace = report.make_console(), build / "live"
     workspace.mkdir(parents=True, exist_ok=True)
     try:
-        check = LiveCheck(availability_zone, workspace.resolve(), console)
+        check = LiveCheck(availability_zone, workspace.resolve(), console, eks=eks)
         if not delete:
             check.confirm()
     except (ValueError, ClusterFileError, *_FOREIGN) as error:
-        sys.exit(f"error: {_line(error)}")
-    differences: list[str] = []
+        sys.exit(f"error: {line(error)}")
+    outcomes: dict[str, Outcome] = {}
     try:
         if not delete:
-            differences = check.run()
+            check.run(outcomes)
     finally:  # whatever ends the check: nothing that bills is left in silence
         left = check.delete()
-        check.show(differences, left)
-    results = {"differences": differences, "left": left}
-    (build / "live.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    sys.exit(1 if differences or left else 0)
+        check.show(outcomes, left)
+        stacks = {name: outcome.to_json() for name, outcome in outcomes.items()}
+        text = json.dumps({"stacks": stacks, "left": left}, indent=2)
+        (build / "live.json").write_text(f"{text}\n", encoding="utf-8")
+    sys.exit(1 if left or not all(outcome.expected for outcome in outcomes.values()) else 0)
 
 
 class LiveCheck:
     """One check, in one account and region."""
 
-    def __init__(self, zone: str, workspace: Path, console: Console) -> None:
+    def __init__(self, zone: str, workspace: Path, console: Console, *, eks: bool) -> None:
         """Find out whose credentials these are.
 
         Args:
             zone: The Availability Zone.
             workspace: A directory for cloud assemblies and logs.
             console: Where everything is shown.
+            eks: Whether it asks about EKS too.
 
         Raises:
             BotoCoreError: There are no credentials.
             ClientError: They are not valid.
             ClusterFileError: The zone is none.
         """
-        self._zone, self._workspace, self._console = zone, workspace, console
+        self._zone, self._workspace, self._console, self._eks = zone, workspace, console, eks
         self._until = datetime.now(UTC) + _RESERVED_FOR
         self._region = live_file(zone).region
         self._session = boto3.Session(region_name=self._region)
         self._clients: dict[str, Any] = {}
         self._account = str(self._client("sts").get_caller_identity()["Account"])
-        self._cluster = self._file(self._account)
 
     def confirm(self) -> None:
         """Say what it costs and where, and ask for it to be typed.
@@ -93,14 +118,15 @@ class LiveCheck:
             raise ValueError(
                 f"run this once: cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{self._account}/{self._region}"
             )
-        left = list(self._left())
+        left = list(what_is_left(self._client))
         if left:
             raise ValueError(f"before a check nothing may be left: {'; '.join(left)}; run: {self._delete_command}")
-        costs = prices(self._region)
+        costs = prices(self._region, eks=self._eks)
         wanted = f"{sum(costs.values()):.2f} USD an hour in {self._region}"
+        nodes, while_ = ("One t3.small starts", "an hour and a half") if self._eks else ("No node starts", "an hour")
         self._console.print(
             f"This makes the cluster {NAME} in the account {self._account}, in {self._zone}, and deletes it again. "
-            "No node starts. While it is there, about half an hour, it bills:",
+            f"{nodes}. While it is there, about {while_}, it bills:",
             soft_wrap=True,
         )
         for what, usd in costs.items():
@@ -110,35 +136,37 @@ class LiveCheck:
             raise ValueError(f"nothing was made: what was typed is not {wanted!r}")
         self._console.print(f"If this is cut off, run: {self._delete_command}", soft_wrap=True)
 
-    def run(self) -> list[str]:
-        """Deploy to the local AWS and to AWS, and return what AWS says otherwise. Nothing is deleted yet."""
-        try:
-            local = self._said_by_the_local_aws()
-            found = self._deployed(self._cdk(self._cluster, os.environ), self._client, self._account)
-            return [*fact_differences(local, found), *self._running()]
-        except _FOREIGN as error:
-            return [f"it could not be deployed: {_line(error)}"]
+    def run(self, outcomes: dict[str, Outcome]) -> None:
+        """Deploy to the local AWS and to AWS, stack by stack. Nothing is deleted yet.
+
+        Args:
+            outcomes: Where what is settled of each stack is put, as soon as it is.
+        """
+        self._console.print("Deploying it to the local AWS")
+        with LocalAws(self._workspace / "local-aws.log", region=self._region) as aws:
+            cluster = self._file(aws.account)
+            prepare(cluster, aws)
+            place = self._place(cluster, aws.environment(), aws.client)
+            place.cdk.bootstrap()
+            local = dict(self._deployed(place))
+        place = self._place(self._file(self._account), os.environ, self._client)
+        where = f"Deploying it to the account {self._account}: see {place.cdk.log}"
+        self._console.print(where, soft_wrap=True)
+        asked = self._asked(place.cluster)
+        outcomes |= {name: judge(asks, local[name], None) for name, asks in asked.items()}
+        for name, found in self._deployed(place):
+            outcomes[name] = judge(asked[name], local[name], found)
+            self._console.print(f"  {name}: {outcomes[name].verdict}")
 
     def delete(self) -> list[str]:
         """Delete all of it, going on where something fails, and return what is left, a sentence each."""
         self._console.print("Deleting it")
-        cdk = self._cdk(self._cluster, os.environ)
-        steps: list[Callable[[], object]] = [
-            partial(write_assembly, self._cluster, cdk.output),
-            *(partial(cdk.destroy, name) for name in reversed(self._stacks)),
-            self._delete_file_systems,
-            self._delete_tables,
-            self._delete_networks,
-            self._delete_log_groups,
-        ]
-        said = [sentence for step in steps for sentence in _failure_of(step)]
-        left = list(self._left())
-        return [*left, *said] if left else []
+        return delete_all(self._client)
 
-    def show(self, differences: Sequence[str], left: Sequence[str]) -> None:
+    def show(self, outcomes: Mapping[str, Outcome], left: Sequence[str]) -> None:
         """Say what came of it."""
-        for sentence in differences:
-            self._console.print(f"difference: {sentence}", soft_wrap=True, markup=False)
+        for name, outcome in outcomes.items():
+            self._show(name, outcome)
         for sentence in left:
             self._console.print(f"left: {sentence}", soft_wrap=True, markup=False)
         if left:
@@ -146,13 +174,18 @@ class LiveCheck:
         else:
             self._console.print("Nothing is left of it.")
 
-    @property
-    def _stacks(self) -> list[str]:
-        return [self._cluster.foundation_stack_name, self._cluster.cluster_stack_name]
+    def _show(self, name: str, outcome: Outcome) -> None:
+        as_well = ", as on the local AWS" if outcome.expected else ""
+        self._console.print(f"{name}: {outcome.asks} {outcome.verdict}{as_well}", soft_wrap=True, markup=False)
+        for sentence in outcome.sentences:
+            self._console.print(f"  {sentence}", soft_wrap=True, markup=False)
 
     @property
     def _delete_command(self) -> str:
         return f"make live ARGS='--availability-zone {self._zone} --delete'"
+
+    def _asked(self, cluster: ClusterFile) -> Mapping[str, str]:
+        return {**_PARTS, **questions(cluster), **({EKS: EKS_ASKS} if self._eks else {})}
 
     def _client(self, service: str) -> Any:
         if service not in self._clients:
@@ -163,8 +196,8 @@ class LiveCheck:
     def _file(self, account: str) -> ClusterFile:
         return live_file(self._zone, account=account, reserved_until=self._until)
 
-    def _cdk(self, cluster: ClusterFile, environment: Mapping[str, str]) -> CdkCli:
-        return CdkCli(
+    def _place(self, cluster: ClusterFile, environment: Mapping[str, str], client: readback.Client) -> Place:
+        cdk = CdkCli(
             environment={**environment, "AWS_REGION": self._region, "AWS_DEFAULT_REGION": self._region},
             cluster_file=Path(os.devnull),
             synthesized=True,
@@ -173,75 +206,48 @@ class LiveCheck:
             account=str(cluster.account),
             region=self._region,
         )
+        eks = EksQuestion(zones=eks_zones(client, self._zone)) if self._eks else None
+        return Place(cluster=cluster, cdk=cdk, client=client, eks=eks)
 
-    def _said_by_the_local_aws(self) -> Facts:
-        self._console.print("Deploying it to the local AWS")
-        with LocalAws(self._workspace / "local-aws.log", region=self._region) as aws:
-            cluster = self._file(aws.account)
-            prepare(cluster, aws)
-            cdk = self._cdk(cluster, aws.environment())
-            write_assembly(cluster, cdk.output)
-            cdk.bootstrap()
-            return self._deployed(cdk, aws.client, aws.account)
+    def _deployed(self, place: Place) -> Iterator[tuple[str, Deployed]]:
+        """Deploy the stacks of an account one by one; without a foundation, nothing else can be asked."""
+        write_assembly(place.cluster, place.cdk.output, place.eks)
+        for name in self._asked(place.cluster):
+            found = self._tried(place, name)
+            yield name, found
+            if name == _FOUNDATION and found.refusals:
+                return
 
-    def _deployed(self, cdk: CdkCli, client: readback.Client, account: str) -> Facts:
-        self._console.print(f"Deploying it to the account {account}: see {cdk.log}", soft_wrap=True)
-        write_assembly(self._file(account), cdk.output)
-        cdk.deploy()
-        return read_facts(client, self._stacks, account)
+    def _tried(self, place: Place, name: str) -> Deployed:
+        stack = f"{NAME}-{name}"
+        try:
+            place.cdk.deploy(stack, exclusively=True)
+            if name == EKS:
+                return Deployed(answers=[self._resized(place, stack)])
+            account, foundation = str(place.cluster.account), place.cluster.foundation_stack_name
+            facts = read_facts(place.client, stack, account, uses=foundation)
+            return Deployed(facts={**facts, **_running(place.client)})
+        except _FOREIGN as error:
+            return Deployed(refusals=refusals(place.client, stack, line(error)))
 
-    def _running(self) -> Iterator[str]:
-        for group in node_groups(self._client, NAME):
-            if group["count_running"] or group["desired_capacity"]:
-                yield f"the node group {group['name']} is not empty: {group['instance_ids']}"
-
-    def _left(self) -> Iterator[str]:
-        """Say what carries the cluster's name, kind by kind, and where that could not be asked."""
-        kinds = dict(looks(self._client))
-        kinds["stacks"] = partial(readback.stacks, self._client, self._stacks)
-        for kind, look in kinds.items():
-            try:
-                ids = [one for one, described in look().items() if f"{NAME}-" in one or _is_tagged(described)]
-            except Exception as error:  # what the others find is said all the same
-                yield f"could not look for {kind}: {_line(error)}"
-                continue
-            if ids:
-                yield f"{kind}: {', '.join(ids)}"
-
-    def _delete_file_systems(self) -> None:
-        delete_file_systems(self._client, [one["id"] for one in readback.file_systems(self._client, NAME)])
-
-    def _delete_tables(self) -> None:
-        dynamodb = self._client("dynamodb")
-        for name in list(dynamodb.get_paginator("list_tables").paginate().search("TableNames[]")):
-            if name.startswith(f"{NAME}-"):
-                dynamodb.delete_table(TableName=name)
-
-    def _delete_networks(self) -> None:
-        filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [NAME]}]
-        for vpc in self._client("ec2").describe_vpcs(Filters=filters)["Vpcs"]:
-            delete_network(self._client, vpc["VpcId"])
-
-    def _delete_log_groups(self) -> None:
-        logs = self._client("logs")
-        pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"{NAME}-")
-        for name in list(pages.search("logGroups[].logGroupName")):
-            logs.delete_log_group(logGroupName=name)
+    def _resized(self, place: Place, stack: str) -> str:
+        """Start a node beside the template, change a label in it, and say what became of the group's size."""
+        assert place.eks is not None  # noqa: S101 - it is asked about EKS
+        start_node(place.client, stack)
+        before = desired_size(place.client, stack)
+        write_assembly(place.cluster, place.cdk.output, replace(place.eks, label="second"))
+        place.cdk.deploy(stack, exclusively=True)
+        after = desired_size(place.client, stack)
+        return f"the group's desired size was {before} before the label changed, and is {after} after it"
 
 
-def _is_tagged(described: Mapping[str, Any]) -> bool:
-    return any(tag["Key"] == CLUSTER_TAG and tag["Value"] == NAME for tag in described.get("Tags", ()))
-
-
-def _failure_of(step: Callable[[], object]) -> Iterator[str]:
-    try:
-        step()
-    except Exception as error:  # the others are deleted all the same
-        yield f"could not be deleted: {_line(error)}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _running(client: readback.Client) -> Facts:
+    filters = [
+        {"Name": f"tag:{CLUSTER_TAG}", "Values": [NAME]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
+    ]
+    found = client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+    return {"nodes of the check": {"running": len(list(found.search("Reservations[].Instances[]")))}}
 
 
 if __name__ == "__main__":

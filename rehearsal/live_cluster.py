@@ -1,4 +1,4 @@
-"""What `make live` deploys: the library's own two stacks, in which nothing may start a node."""
+"""What `make live` deploys: the library's own two stacks, in which nothing may start a node, and its questions."""
 
 import json
 from collections.abc import Mapping
@@ -17,6 +17,8 @@ from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.explaining import explain
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
+from rehearsal.live_eks import EKS_PRICES, EksQuestion, make_eks_stack
+from rehearsal.live_questions import make_questions
 
 _PROJECT = Path(__file__).parents[1]
 
@@ -26,13 +28,16 @@ NAME = "live-check"
 RESERVED_TYPE = "g4dn.xlarge"
 """What is reserved: the cheapest type of the catalog that goes into a cluster placement group."""
 
+_PLAIN = "plain"
 _CAPACITY_GIB = 1200
 _FILE_SYSTEM = "fsx-persistent-2-125"
 _HOURS_A_MONTH = 730
 
 
 def live_file(zone: str, *, account: str | None = None, reserved_until: datetime | None = None) -> ClusterFile:
-    """Return the cluster file of the check: the smallest file system, and three groups that stay empty.
+    """Return the cluster file of the check: the smallest file system, and groups that stay empty.
+
+    The cluster's own stack has the group `plain` alone. The others have stacks of their own: see `live_questions`.
 
     Args:
         zone: The Availability Zone.
@@ -59,6 +64,7 @@ def _file(zone: str, account: str | None, reserved_until: datetime | None) -> Cl
             "file_system": {"storage_capacity_gib": _CAPACITY_GIB, "throughput_mbps_per_tib": 125},
             "termination_protection": False,
             "node_groups": [
+                {"name": _PLAIN, "instance_types": [RESERVED_TYPE], "count": 1, "image": "latest"},
                 {"name": "p5", "instance_types": ["p5.48xlarge"], "count": 1, "image": "latest"},
                 {
                     "name": "extras",
@@ -79,11 +85,12 @@ def _file(zone: str, account: str | None, reserved_until: datetime | None) -> Cl
     )
 
 
-def prices(region: str) -> Mapping[str, Decimal]:
+def prices(region: str, *, eks: bool = False) -> Mapping[str, Decimal]:
     """Return what the check costs an hour while it is there, in USD, by what costs it.
 
     Args:
         region: Where it is made. A price of another region is named as such.
+        eks: Whether it asks about EKS too.
 
     Raises:
         ValueError: A price is not known.
@@ -93,9 +100,9 @@ def prices(region: str) -> Mapping[str, Decimal]:
         (f"FSx for Lustre, {_CAPACITY_GIB} GiB", book.units, _FILE_SYSTEM, Decimal(_CAPACITY_GIB) / _HOURS_A_MONTH),
         ("NAT gateway", book.units, "nat-gateway", Decimal(1)),
         ("its address", book.units, "public-ipv4", Decimal(1)),
-        (f"reservation of one {RESERVED_TYPE}", book.on_demand, RESERVED_TYPE, Decimal(1)),
+        (f"two reservations of one {RESERVED_TYPE}", book.on_demand, RESERVED_TYPE, Decimal(2)),
     ]
-    costs = {}
+    costs = dict(EKS_PRICES if eks else {})
     for what, figures, name, count in billed:
         price = figures.nearest(name, region)
         if price is None:
@@ -105,17 +112,27 @@ def prices(region: str) -> Mapping[str, Decimal]:
     return costs
 
 
-def write_assembly(cluster: ClusterFile, directory: Path) -> None:
+def write_assembly(cluster: ClusterFile, directory: Path, eks: EksQuestion | None = None) -> None:
     """Synthesize the stacks with every schedule and rule turned off: no function runs, so no group gets a node.
 
     Args:
         cluster: The cluster file.
         directory: Where the cloud assembly is written to.
+        eks: What is asked about EKS. Default: - nothing.
     """
     context = json.loads((_PROJECT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = App(outdir=str(directory), context=context, analytics_reporting=False)
     foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
-    ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+    plain = [group for group in cluster.node_groups if group.name == _PLAIN]
+    ClusterStack(
+        app,
+        cluster.cluster_stack_name,
+        cluster=cluster.model_copy(update={"node_groups": plain}),
+        foundation=foundation,
+    )
+    make_questions(app, cluster, foundation.network)
+    if eks is not None:
+        make_eks_stack(app, cluster, eks)
     for construct in app.node.find_all():
         if isinstance(construct, scheduler.CfnSchedule | events.CfnRule):
             construct.state = "DISABLED"

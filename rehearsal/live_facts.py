@@ -86,6 +86,7 @@ _READERS: Mapping[str, Sequence[_Reader]] = {
         _Reader("lambda", "get_function_configuration", _named("FunctionName"), "@"),
         _Reader("lambda", "get_function_event_invoke_config", _named("FunctionName"), "@"),
     ],
+    "AWS::S3::Bucket": [_Reader("s3", "get_bucket_lifecycle_configuration", _named("Bucket"), "Rules")],
     "AWS::SSM::Document": [_Reader("ssm", "describe_document", _named("Name"), "Document")],
     "AWS::Scheduler::Schedule": [_Reader("scheduler", "get_schedule", _named("Name"), "@")],
 }
@@ -105,16 +106,18 @@ _CHOSEN = re.compile(
 )
 
 
-def read_facts(client: Client, stacks: Sequence[str], account: str) -> Facts:
-    """Ask the services about every resource of stacks that is of a type that can be compared.
+def read_facts(client: Client, stack: str, account: str, *, uses: str | None = None) -> Facts:
+    """Ask the services about every resource of a stack that is of a type that can be compared.
 
     Args:
         client: Makes clients.
-        stacks: The stacks' names.
+        stack: The stack's name.
         account: The account's id, which is left out of what was said.
+        uses: The stack whose exports it imports, for the names of what they say. Default: - none.
     """
-    resources = [resource for stack in stacks for resource in stack_resources(client, stack)]
-    names = {each["PhysicalResourceId"]: f"<{each['LogicalResourceId']}>" for each in resources}
+    resources = stack_resources(client, stack)
+    used = [] if uses is None else stack_resources(client, uses)
+    names = {each["PhysicalResourceId"]: f"<{each['LogicalResourceId']}>" for each in (*used, *resources)}
     return {
         f"{each['LogicalResourceId']} ({each['ResourceType']})": _comparable(
             [_said(client, reader, each["PhysicalResourceId"]) for reader in _READERS[each["ResourceType"]]],

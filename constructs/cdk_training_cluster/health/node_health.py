@@ -36,7 +36,8 @@ from cluster_contract.state import StatePart
 # Lambda keeps an event that the function has no time for; a report that comes later than that is sent again.
 _MAX_REPORT_AGE = timedelta(hours=1)
 
-_YEAR_SECONDS = 365 * 24 * 3600
+REPAIR_GRACE_SECONDS = 365 * 24 * 3600
+"""How long a group whose nodes are repaired leaves nodes with failed checks alone."""
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html and
@@ -271,7 +272,7 @@ class NodeHealth(Guardrail):
         https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-enter-exit-standby.html and
         https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
         """
-        group.health_check_grace_period = _YEAR_SECONDS if self.policy.act else 0
+        group.health_check_grace_period = REPAIR_GRACE_SECONDS if self.policy.act else 0
         # An instance refresh would wait for that long after each node otherwise: a node in service is verified.
         # https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
         group.default_instance_warmup = 0

@@ -116,7 +116,7 @@ class ExportedCheckpoints(CheckpointStore):
         self.file_system = file_system
         self.max_work_without_checkpoint: Duration = max_work_without_checkpoint or to_duration(DEFAULT_MAX_WORK)
         self.bucket: s3.IBucket = bucket or self._make_bucket(
-            _lifecycle(
+            lifecycle_rules(
                 keep_versions or DEFAULT_KEEP_VERSIONS,
                 keep_deleted or to_duration(DEFAULT_KEEP_DELETED),
                 expire_after,
@@ -225,10 +225,17 @@ def _problems(bucket: s3.IBucket | None, given: list[str], replica: object) -> I
         )
 
 
-def _lifecycle(keep_versions: int, keep_deleted: Duration, expire_after: Duration | None) -> list[s3.LifecycleRule]:
+def lifecycle_rules(
+    keep_versions: int, keep_deleted: Duration, expire_after: Duration | None
+) -> list[s3.LifecycleRule]:
     """Return the rules; where two hold for a version, S3 follows the one that deletes it first.
 
     `keep_versions` alone would keep the only version of each deleted file for ever: none is newer.
+
+    Args:
+        keep_versions: How many older versions of a file are kept.
+        keep_deleted: How long deleted files and older versions are kept.
+        expire_after: After how long every file is deleted. None: never.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/lifecycle-conflicts.html
     """
