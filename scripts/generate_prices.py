@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_types
+from cdk_training_cluster.orchestrators.eks.settings import SystemNodes
+from cdk_training_cluster.orchestrators.slurm.settings import LoginNodes
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook, committed_prices
 from cdk_training_cluster.prices.files import contract_text, snapshot_text
 from cdk_training_cluster_stacks.live.price_list import on_demand_prices, unit_prices
@@ -33,10 +35,9 @@ _TRAINING = {AcceleratorKind.GPU, AcceleratorKind.NEURON}
 
 
 def training_types() -> tuple[str, ...]:
-    """Return the types with GPUs or Neuron devices."""
-    return tuple(
-        info.name for info in all_instance_types() if any(each.kind in _TRAINING for each in info.accelerators)
-    )
+    """Return the types with GPUs or Neuron devices, and those that engines run their own nodes on by default."""
+    nodes = (info.name for info in all_instance_types() if any(each.kind in _TRAINING for each in info.accelerators))
+    return (*nodes, SystemNodes().instance_type, LoginNodes().instance_type)
 
 
 def asked(

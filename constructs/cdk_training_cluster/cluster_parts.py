@@ -20,7 +20,7 @@ from cdk_training_cluster.guardrails import (
     IdleStop,
     SpendGroup,
 )
-from cdk_training_cluster.guardrails.fixed_parts import fixed_parts
+from cdk_training_cluster.guardrails.fixed_parts import as_floats, engine_price_problems, fixed_parts
 from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_function
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
@@ -33,6 +33,7 @@ from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Obs
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.storage import CheckpointStore, Dataset, ExportedCheckpoints, TrainingFileSystem
 from cdk_training_cluster.storage.dashboard import file_system_row
+from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.checkpoints import place_parameter
 from cluster_contract.codec import encode
 from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
@@ -269,6 +270,9 @@ def make_spend(
     if budget is None:
         return None
     groups = {each.node_group.name: each for each in cluster.node_groups}
+    of_nodes = {name: cluster.orchestrator.node_units(fleet) for name, fleet in groups.items()}
+    of_engine = cluster.orchestrator.hourly_units(cluster)
+    refuse({"budget": engine_price_problems(budget, [of_engine, *of_nodes.values()], Stack.of(cluster).region)})
     fixed = fixed_parts(
         cluster,
         network=None if cluster.network in counted else cluster.network,
@@ -277,14 +281,14 @@ def make_spend(
         own_alarms=alarm_count(budget),
         own_function=scheduled_function(),
         dashboards=dashboards,
-        orchestrator=cluster.orchestrator.hourly_units(cluster),
+        orchestrator=of_engine,
     )
     return ClusterSpend(
         cluster,
         "Spend",
         **common,
         budget=budget,
-        node_groups={name: SpendGroup.of(fleet) for name, fleet in groups.items()},
+        node_groups={name: SpendGroup.of(fleet, as_floats(of_nodes[name])) for name, fleet in groups.items()},
         fixed=fixed,
         prices=budget.prices,
         power=cluster.power,

@@ -1,4 +1,4 @@
-"""How the AWS Price List is asked for On-Demand prices, and how its products are read.
+"""How the products of the AWS Price List are read.
 
 https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
 """
@@ -13,27 +13,9 @@ ADDRESS = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/A
 REGION = "us-east-1"
 """A region that the API is in, of the partition `aws`: https://docs.aws.amazon.com/general/latest/gr/billing.html"""
 
-# What a Linux instance of the user's own costs without software of AWS's; `Used`: neither a reservation that nothing
-# runs in nor one that something does.
-_LINUX = {
-    "operatingSystem": "Linux",
-    "preInstalledSw": "NA",
-    "tenancy": "Shared",
-    "capacitystatus": "Used",
-}
 _SOLD = "OnDemand"
 # Local and Wavelength Zones have products of their own, under their parent's country.
 _IN_A_REGION = "AWS Region"
-
-
-def on_demand_fields(instance_type: str, region: str | None = None) -> dict[str, str]:
-    """Return the fields, with their values, of an On-Demand instance's products.
-
-    Args:
-        instance_type: Its type.
-        region: The one region that is asked for. Default: - all.
-    """
-    return {"instanceType": instance_type, **_LINUX, **({"regionCode": region} if region else {})}
 
 
 def products_of_regions(texts: Iterable[str]) -> Iterator[Mapping[str, Any]]:

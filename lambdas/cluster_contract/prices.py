@@ -16,6 +16,30 @@ NEAREST_KNOWN = "us-east-1"
 """The region whose price stands in where that of a region is not known; what shows it says so."""
 
 
+VOLUME_PRICE = "ebs-gp3"
+"""The name of the price of a root volume."""
+
+_ON_DEMAND = "on-demand "
+
+
+def on_demand_price_name(instance_type: str) -> str:
+    """Return the name of the price of an On-Demand Instance.
+
+    Args:
+        instance_type: Its type.
+    """
+    return _ON_DEMAND + instance_type
+
+
+def on_demand_type(name: str) -> str | None:
+    """Return the instance type of a name that `on_demand_price_name` made. None: it is another's.
+
+    Args:
+        name: The name of a price.
+    """
+    return name.removeprefix(_ON_DEMAND) if name.startswith(_ON_DEMAND) else None
+
+
 @cache
 def on_demand_prices() -> Mapping[str, Mapping[str, float]]:
     """Return the prices in USD an hour, by instance type and region."""

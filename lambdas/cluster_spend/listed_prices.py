@@ -1,4 +1,4 @@
-"""On-Demand prices from the AWS Price List, asked once a day and kept in the state table."""
+"""Prices from the AWS Price List, asked once a day and kept in the state table."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ from aws_lambda_powertools import Logger
 from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.state_table import StateChangedError, StateItem, StateTable
 from cluster_common.times import parse_time, time_text
-from cluster_contract.price_list import ADDRESS, first_tiers, is_on_demand, on_demand_fields, products_of_regions
-from cluster_spend.prices import Figure, on_demand_price_name
+from cluster_contract.listings import Listing, listing_of
+from cluster_contract.price_list import ADDRESS
+from cluster_contract.prices import on_demand_type
+from cluster_spend.prices import Figure
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing.client import PricingClient
@@ -24,16 +26,16 @@ _FRESH = timedelta(days=1)
 # Where AWS refuses, it is asked again after so long.
 _AGAIN = timedelta(hours=1)
 _KEPT = timedelta(days=90)
-# Each takes a call: of a cluster with more types the others come in the next runs.
+# Each takes a call: of a cluster with more of them the others come in the next runs.
 _MAX_ASKED = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Listed:
-    """What the Price List said of an instance type.
+    """What the Price List said of an instance type or a unit.
 
     Attributes:
-        usd: US dollars an hour. Empty: it has not one price.
+        usd: US dollars an hour, or a unit. Empty: it has not one price.
         as_of: The day on which it was published. Empty: it does not say.
         asked_at: When it was asked last. None: what is kept cannot be read.
         answered: Whether it answered.
@@ -81,32 +83,29 @@ class ListedPrices:
         self._region, self._logger = region, logger
         self._listed = {name: _read(raw) for name, raw in item.values.items()}
 
-    def figures(self, instance_types: Collection[str], now: datetime, *, refresh: bool) -> dict[str, Figure]:
-        """Return the prices of instance types, by the names of the prices; what is not listed is left out.
+    def figures(self, names: Collection[str], now: datetime, *, refresh: bool) -> dict[str, Figure]:
+        """Return prices by their names; what is not listed is left out.
 
         Args:
-            instance_types: The types.
+            names: The names of prices.
             now: The time.
             refresh: Whether AWS may be asked, and the answers be kept.
         """
-        due = [name for name in sorted(instance_types) if name not in self._listed or self._listed[name].is_due(now)]
+        listings = {_key(name): listing for name in names if (listing := listing_of(name)) is not None}
+        due = [key for key in sorted(listings) if key not in self._listed or self._listed[key].is_due(now)]
         if refresh and due:
-            for name in due[:_MAX_ASKED]:
-                self._listed[name] = self._ask(name, now)
+            for key in due[:_MAX_ASKED]:
+                self._listed[key] = self._ask(key, listings[key], now)
             self._write(now)
-        known = ((name, self._listed[name]) for name in instance_types if name in self._listed)
-        return {
-            on_demand_price_name(name): Figure(usd=Decimal(one.usd), source=ADDRESS, as_of=one.as_of)
-            for name, one in known
-            if one.usd
-        }
+        known = ((name, self._listed[_key(name)]) for name in names if _key(name) in self._listed)
+        return {name: Figure(usd=Decimal(one.usd), source=ADDRESS, as_of=one.as_of) for name, one in known if one.usd}
 
-    def _ask(self, instance_type: str, now: datetime) -> _Listed:
+    def _ask(self, key: str, listing: Listing, now: datetime) -> _Listed:
         try:
-            found = self._prices(instance_type)
+            found = self._prices(listing)
         except (*AWS_ERRORS, ValueError, KeyError, TypeError, ArithmeticError) as error:
-            before = self._listed.get(instance_type)
-            what = f"the AWS Price List gave no price of {instance_type}, so the price known before stays in use"
+            before = self._listed.get(key)
+            what = f"the AWS Price List gave no price of {key}, so the price known before stays in use"
             self._logger.warning(f"{what} ({error_text(error)})")
             usd, as_of = (before.usd, before.as_of) if before else ("", "")
             return _Listed(usd=usd, as_of=as_of, asked_at=now, answered=False)
@@ -114,19 +113,12 @@ class ListedPrices:
         usd, as_of = next(iter(found.items())) if len(found) == 1 else ("", "")
         return _Listed(usd=usd, as_of=as_of, asked_at=now, answered=True)
 
-    def _prices(self, instance_type: str) -> dict[str, str]:
-        """Return each price of a type with its date."""
-        fields = on_demand_fields(instance_type, self._region)
-        answer = self._client().get_products(
-            ServiceCode="AmazonEC2",
-            FormatVersion="aws_v1",
-            Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields.items()],
-        )
+    def _prices(self, listing: Listing) -> dict[str, str]:
+        """Return each price of an item with its date."""
+        answer = self._client().get_products(**listing.request(self._region))
         return {
             f"{usd:f}": "" if day is None else day.isoformat()
-            for product in products_of_regions(answer["PriceList"])
-            if is_on_demand(product)
-            for region, usd, day in first_tiers(product)
+            for region, usd, day in listing.prices(answer["PriceList"])
             if region == self._region
         }
 
@@ -139,6 +131,11 @@ class ListedPrices:
                 "the prices from the AWS Price List could not be written to the state table; the next run asks again"
             )
             self._logger.warning(f"{what} ({error_text(error)})")
+
+
+def _key(name: str) -> str:
+    """Return what a price is kept under: instance types under their own names."""
+    return on_demand_type(name) or name
 
 
 def _read(raw: Mapping[str, Any]) -> _Listed:

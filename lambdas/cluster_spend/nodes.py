@@ -8,10 +8,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.owners.groups import OwnedGroup, node_group_of
+from cluster_contract.prices import VOLUME_PRICE, on_demand_price_name
 from cluster_contract.spend import HOURS_OF_A_MONTH, SpendFunctionSettings, SpendKind
 from cluster_contract.tags import CLUSTER_TAG
 from cluster_spend.charges import Charge, Item
-from cluster_spend.prices import block_price_name, on_demand_price_name, spot_price_name
+from cluster_spend.prices import block_price_name, spot_price_name
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 200
 """How many instances a page has: with 32 interfaces each, these take 50 MiB. Also how many values a filter takes."""
-
-VOLUME_PRICE = "ebs-gp3"
 
 # `User initiated (2026-11-22 18:04:05 GMT)`; of interruptions of Spot Instances EC2 returns no time.
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
@@ -193,10 +192,12 @@ def node_charges(
             # EC2 terminates what runs in a Capacity Block before the block ends.
             if not node.block or node.reservation not in reserved:
                 yield Charge(item=node.item(), units=Decimal(1), start=first, end=last)
-        for price, units in settings.node.items():
-            item = Item(node.node_group, SpendKind.GUARDRAILS, price)
-            yield Charge(item=item, units=Decimal(str(units)), start=start, end=end)
         group = settings.groups.get(node.node_group)
+        by_kind = {SpendKind.GUARDRAILS: settings.node, SpendKind.ORCHESTRATOR: group.engine if group else {}}
+        for kind, of_a_node in by_kind.items():
+            for price, units in of_a_node.items():
+                item = Item(node.node_group, kind, price)
+                yield Charge(item=item, units=Decimal(str(units)), start=start, end=end)
         if group is not None and group.volume_gib:
             yield Charge(
                 item=Item(node.node_group, SpendKind.VOLUMES, VOLUME_PRICE),

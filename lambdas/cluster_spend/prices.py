@@ -4,15 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cluster_contract.prices import on_demand_price, price_document, unit_price
+from cluster_contract.prices import on_demand_price, on_demand_type, price_document, unit_price
 from cluster_contract.spend import SpendFunctionSettings
 
-_ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
-
-
-def on_demand_price_name(instance_type: str) -> str:
-    """Return the name of the price of an On-Demand Instance."""
-    return f"{_ON_DEMAND} {instance_type}"
+_SPOT, _BLOCK = "spot", "capacity-block"
 
 
 def spot_price_name(instance_type: str, zone: str) -> str:
@@ -23,11 +18,6 @@ def spot_price_name(instance_type: str, zone: str) -> str:
 def block_price_name(block: str) -> str:
     """Return the name of the price of an instance in a Capacity Block."""
     return f"{_BLOCK} {block}"
-
-
-def on_demand_types(names: Iterable[str]) -> set[str]:
-    """Return the instance types of those names that `on_demand_price_name` made."""
-    return {rest for kind, _, rest in (name.partition(" ") for name in names) if kind == _ON_DEMAND}
 
 
 def spot_pools(names: Iterable[str]) -> set[tuple[str, str]]:
@@ -71,15 +61,20 @@ class Prices:
 
     def find(self, name: str) -> Figure | None:
         """Return a price by its name. None: it is not known."""
-        kind, _, rest = name.partition(" ")
+        instance_type = on_demand_type(name)
         stated = self.stated(name)
         if stated is not None:
             return Figure(usd=Decimal(str(stated)), source="stated in the budget's prices")
         if name in self.asked:
             return self.asked[name]
-        if kind == _ON_DEMAND:
-            return self._listed(rest)
-        return None if kind in (_SPOT, _BLOCK) else self._unit(name)
+        return self._unit(name) if instance_type is None else self._listed(instance_type)
+
+    def is_asked(self, name: str) -> bool:
+        """Say whether the AWS Price List is to be asked for a price: of instances, and of units of other regions."""
+        if self.stated(name) is not None:
+            return False
+        found = None if on_demand_type(name) is not None else self._unit(name)
+        return found is None or found.estimated
 
     def known(self, names: Iterable[str]) -> dict[str, Figure]:
         """Return those prices that are known, by name."""

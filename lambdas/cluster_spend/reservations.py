@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
+from cluster_contract.prices import on_demand_price_name
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_spend.charges import Charge, Item
-from cluster_spend.prices import Figure, block_price_name, on_demand_price_name
+from cluster_spend.prices import Figure, block_price_name
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client

@@ -26,7 +26,7 @@ from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import LastRun
 from cluster_spend.nodes import Node, node_charges, nodes_of, read_nodes
-from cluster_spend.prices import Figure, Prices, on_demand_types, spot_pools
+from cluster_spend.prices import Figure, Prices, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
 from cluster_spend.reservations import Reservation, paid_blocks, read_reservations, reservation_charges
 from cluster_spend.spot import spot_prices
@@ -148,13 +148,13 @@ class SpendRun:
             yield from reading.groups
 
     def _ask_prices(self, charges: Iterable[Charge], action: Action) -> dict[str, Figure]:
-        """Ask AWS what instances cost: Spot Instances in each run, others once a day."""
-        stated = Prices(settings=self._settings).stated
+        """Ask AWS what its price book does not say: Spot Instances in each run, others once a day."""
+        known = Prices(settings=self._settings)
         items = {*(charge.item for charge in charges), *self._ledger.unpriced}
-        names = {item.price for item in items if stated(item.price) is None}
+        names = {item.price for item in items if known.is_asked(item.price)}
         ledger, region = self._ledger, self._settings.region
         lists = ListedPrices(self._clients.pricing, self._table, ledger.prices, region, self._logger)
-        listed = lists.figures(on_demand_types(names), self._now, refresh=action is Action.TICK)
+        listed = lists.figures(names, self._now, refresh=action is Action.TICK)
         try:
             return {**listed, **spot_prices(self._clients.ec2(), spot_pools(names), self._now)}
         except AWS_ERRORS as error:

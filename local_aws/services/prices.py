@@ -82,6 +82,17 @@ class _Product:
         return json.dumps(product)
 
 
+# The fields of a service's products, as far as they are published; a product of another service, or with other
+# fields, would be one that AWS is not known to have.
+# https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api-find-products.html
+_OF_ALL = frozenset({"location", "locationType", "operation", "regionCode", "servicename", "usagetype"})
+_FIELDS: Mapping[str, frozenset[str]] = {
+    "AmazonEC2": _OF_ALL
+    | {"capacitystatus", "instanceType", "marketoption", "operatingSystem", "preInstalledSw", "tenancy"},
+    "AmazonEKS": _OF_ALL | {"tiertype"},
+    "AmazonSageMaker": _OF_ALL | {"component", "computeType", "instanceName", "instanceType"},
+}
+
 _spot_prices: list[_SpotPrice] = []
 _products: list[_Product] = []
 
@@ -102,8 +113,12 @@ def set_spot_price(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def set_product_price(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Put a product on the Price List, or another price on one with the same attributes."""
+    code = str(request["service_code"])
+    unknown = sorted(set(request["attributes"]) - _FIELDS.get(code, frozenset()))
+    if unknown:
+        raise ValueError(f"no product of {code} is known to have the field {unknown[0]}")
     made = _Product(
-        service_code=str(request["service_code"]),
+        service_code=code,
         attributes=dict(request["attributes"]),
         usd=f"{request['usd']:.10f}",
         unit=str(request["unit"]),
@@ -180,7 +195,10 @@ def get_products(call: Call, region: str) -> Mapping[str, Any]:
         each.listed()
         for each in _products
         if each.service_code == params["ServiceCode"]
-        and all(_MATCHES[one["Type"]](each.attributes.get(one["Field"], ""), one["Value"]) for one in conditions)
+        and all(
+            one["Field"] in each.attributes and _MATCHES[one["Type"]](each.attributes[one["Field"]], one["Value"])
+            for one in conditions
+        )
     ]
     some, token = page(found, params.get("NextToken"), size)
     return {"FormatVersion": "aws_v1", "PriceList": some, **({"NextToken": token} if token else {})}

@@ -59,6 +59,15 @@ def test_products_are_found_by_their_attributes_and_a_new_price_takes_the_old_on
     )
 
 
+def test_a_field_that_a_product_lacks_finds_none_and_unpublished_products_are_refused(aws: LocalAws) -> None:
+    aws.set_product_price("AmazonEC2", {"instanceType": TYPE, "regionCode": "us-east-1"}, 55.04)
+    for kind, value in (("TERM_MATCH", "x"), ("CONTAINS", "x"), ("NONE_OF", "x")):
+        assert _products(aws, (kind, "controllerSize", value)) == []
+    for service, field in (("AmazonEKS", "clusterSize"), ("AWSPCS", "usagetype")):
+        with pytest.raises(Exception, match=f"no product of {service} is known to have the field {field}"):
+            aws.set_product_price(service, {field: "x"}, 1)
+
+
 def test_the_price_list_is_in_few_regions(aws: LocalAws) -> None:
     with pytest.raises(ClientError, match="the Price List in eu-west-1"):
         _products(aws, region="eu-west-1")

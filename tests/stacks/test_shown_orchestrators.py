@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,9 @@ def test_a_plan_counts_what_aws_pcs_bills_and_knows_no_price(files: Mapping[str,
     shape = shape_of(files["slurm"])
     lines = {line.key: line for line in orchestrator_lines(shape, committed_prices())}
     assert lines["orchestrator.aws-pcs-node"].what == "3 x node management of AWS PCS"
-    login = lines["orchestrator.aws-pcs-login-node"].what
-    assert login == "1 x login node of Slurm, its instance and volume"
+    login = lines["orchestrator.m7i.2xlarge"]
+    assert (login.what, login.per_hour) == ("1 x m7i.2xlarge, the engine's own nodes, on demand", Decimal("0.4032"))
+    assert lines["orchestrator.root-volumes"].what == "gp3, 100 GiB on the engine's own nodes"
     assert lines["orchestrator.aws-pcs-controller-small"].per_hour is None
     assert "--price aws-pcs-controller-small=USD" in lines["orchestrator.aws-pcs-controller-small"].basis
 

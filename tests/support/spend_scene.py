@@ -73,7 +73,8 @@ class FakePriceList(FakeService):
     """The client of the Price List.
 
     Attributes:
-        usd: The prices of instance types in us-east-1; of one type there may be several.
+        usd: The prices of instance types of EC2, and of usage types of other services, in us-east-1; of one there
+            may be several.
     """
 
     def __init__(self) -> None:
@@ -83,14 +84,24 @@ class FakePriceList(FakeService):
     def get_products(self, **parameters: Any) -> dict[str, Any]:
         """Answer GetProducts."""
         wanted = {each["Field"]: each["Value"] for each in parameters["Filters"]}
-        self.record("GetProducts", parameters, names=[wanted["instanceType"]])
-        assert (wanted["regionCode"], wanted["operatingSystem"], wanted["tenancy"]) == (REGION, "Linux", "Shared")
+        usage = wanted.get("usagetype", "")
+        self.record("GetProducts", parameters, names=[usage or wanted["instanceType"]])
+        assert wanted["regionCode"] == REGION
+        if usage:
+            # What contains the text may be something else: SageMaker sells reserved nodes too.
+            found = [_product(usd, usagetype=f"USE1-{usage}") for usd in self.usd.get(usage, ())]
+            return {"PriceList": [*found, _product("99", usagetype=f"USE1-Reserved{usage}")]}
+        assert (parameters["ServiceCode"], wanted["operatingSystem"], wanted["tenancy"]) == (
+            "AmazonEC2",
+            "Linux",
+            "Shared",
+        )
         return {"PriceList": [_product(usd) for usd in self.usd.get(wanted["instanceType"], ())]}
 
 
-def _product(usd: str) -> str:
+def _product(usd: str, **more: str) -> str:
     dimensions = {"rate": {"beginRange": "0", "pricePerUnit": {"USD": usd}}}
-    attributes = {"regionCode": REGION, "locationType": "AWS Region", "marketoption": "OnDemand"}
+    attributes = {"regionCode": REGION, "locationType": "AWS Region", "marketoption": "OnDemand", **more}
     terms = {"OnDemand": {"offer": {"priceDimensions": dimensions}}}
     told = {"product": {"attributes": attributes}, "terms": terms, "publicationDate": "2026-11-09T00:00:00Z"}
     return json.dumps(told)

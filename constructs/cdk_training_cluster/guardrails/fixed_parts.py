@@ -1,7 +1,7 @@
 """What of a cluster is billed by the hour whether or not nodes run: counted in the constructs that make it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import IConstruct
 
+from cdk_training_cluster.guardrails.budget import Budget
 from cdk_training_cluster.guardrails.checkpoint_watch import CheckpointWatch
 from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.network import ClusterNetwork
@@ -18,6 +19,7 @@ from cdk_training_cluster.prices import watching
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import TrainingFileSystem
+from cluster_contract.listings import has_source
 from cluster_contract.spend import HOURS_OF_A_MONTH, SpendKind
 
 _MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60}
@@ -133,7 +135,25 @@ def fixed_parts(
     return {kind.value: as_floats(units) for kind, units in parts.items() if units}
 
 
-def as_floats(units: dict[str, Decimal]) -> dict[str, float]:
+def engine_price_problems(budget: Budget, units: Iterable[Mapping[str, Decimal]], region: str) -> Iterator[str]:
+    """Yield which prices of the engine that runs jobs its budget must state, since nothing else can say them.
+
+    Args:
+        budget: The budget.
+        units: What the engine bills by the hour.
+        region: The region.
+    """
+    names = sorted({name for each in units for name in each})
+    missing = [name for name in names if name not in budget.prices and not has_source(name, region)]
+    if missing:
+        yield (
+            f"budget.prices must state the price an hour, in USD, of {', '.join(missing)}: no price list that this "
+            "library reads has it, and without it neither the month's dollars nor on_exceed would count the engine; "
+            "look it up at https://aws.amazon.com/pcs/pricing/"
+        )
+
+
+def as_floats(units: Mapping[str, Decimal]) -> dict[str, float]:
     """Return units as settings hold them, to nine digits."""
     return {name: float(f"{count:.9g}") for name, count in units.items()}
 

@@ -1,7 +1,7 @@
 """What the spend function has to know of one node group."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from cdk_training_cluster.functions import OwnedGroup
@@ -24,18 +24,22 @@ class SpendGroup(OwnedGroup):
             billed whether or not they do. Default: - none.
         released: Whether its reservation is lowered while the group is stopped, so that a stop does save money.
             Default: - it is not.
+        engine: What the engine that runs jobs bills for each node by the hour, by the names in the price list.
+            Default: - nothing.
     """
 
     root_volume_gib: Annotated[int, Whole(minimum=0)] = 0
     reservations: Sequence[str] = ()
     released: bool = False
+    engine: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, fleet: NodeFleet) -> "SpendGroup":
+    def of(cls, fleet: NodeFleet, engine: Mapping[str, float] | None = None) -> "SpendGroup":
         """Return what has to be known of a group's nodes.
 
         Args:
             fleet: The nodes.
+            engine: What the engine bills for each. Default: - nothing.
         """
         group, capacity = fleet.node_group, fleet.node_group.capacity
         own = [] if fleet.reservation_id is None else [fleet.reservation_id]
@@ -47,6 +51,7 @@ class SpendGroup(OwnedGroup):
             reservations=tuple(dict.fromkeys([*own, *capacity.reservation_ids, *capacity.block_ids])),
             owner=fleet.owner_settings,
             released=capacity.releases,
+            engine=engine or {},
         )
 
     @property
@@ -57,4 +62,5 @@ class SpendGroup(OwnedGroup):
             reservations=tuple(self.reservations),
             owner=self.owner_settings,
             release=self.released,
+            engine=self.engine,
         )

@@ -54,6 +54,8 @@ from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.observability.rows import DashboardRow
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Problem
+from cluster_contract.prices import VOLUME_PRICE, on_demand_price_name
+from cluster_contract.spend import HOURS_OF_A_MONTH
 
 if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
@@ -130,7 +132,9 @@ class Orchestrator(FleetOwners):
         return ()
 
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - most cost nothing
-        """Return what the engine bills by the hour whether or not nodes run, by the names in the price list.
+        """Return what the engine bills by the hour whether or not nodes run, by the names of prices.
+
+        Its own nodes are instances (`own_nodes`) without the cluster's tag, by which the spend function finds nodes.
 
         Args:
             cluster: The cluster.
@@ -160,6 +164,19 @@ class Orchestrator(FleetOwners):
             cluster: The cluster.
         """
         yield from ()
+
+
+def own_nodes(instance_type: str, count: int, *, volume_gib: int = 0) -> dict[str, Decimal]:
+    """Return what an engine's own nodes bill by the hour: instances and root volumes.
+
+    Args:
+        instance_type: The type of the nodes.
+        count: How many there are.
+        volume_gib: The size of each one's gp3 root volume, in GiB. Default: - none is billed.
+    """
+    volumes = Decimal(count * volume_gib) / HOURS_OF_A_MONTH
+    units = {on_demand_price_name(instance_type): Decimal(count), VOLUME_PRICE: volumes}
+    return {name: units_an_hour for name, units_an_hour in units.items() if units_an_hour}
 
 
 class NoOrchestrator(AutoScaling, Orchestrator):

@@ -43,11 +43,17 @@ def init(
     orchestrator: Annotated[
         str | None, _text("ENGINE", "What runs jobs: none, slurm, eks, hyperpod or batch. Default: none.")
     ] = None,
+    image: Annotated[
+        str | None, _text("AMI", "The image that nodes start from. Default: AWS's newest, where there is one.")
+    ] = None,
     dataset: Annotated[
         str | None, _text("SIZE", "The training data, such as 40TiB. Default: no file system.")
     ] = None,
     bucket: Annotated[str | None, _text("NAME", "The bucket that has it. Default: a new one.")] = None,
     budget: Annotated[str | None, number("What may be spent in a month, in USD. Default: no budget.")] = None,
+    price: Annotated[
+        list[str] | None, _text("NAME=USD", "A price that the budget states; may be repeated. AWS PCS needs some.")
+    ] = None,
     email: Annotated[list[str] | None, _text("ADDRESS", "Who hears of trouble; may be repeated.")] = None,
     live: Annotated[bool, typer.Option("--live", help="Ask AWS which zones have the type.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
@@ -75,6 +81,8 @@ def init(
         dataset=dataset,
         bucket=bucket,
         budget=budget,
+        image=image,
+        prices=tuple(price or ()),
         emails=tuple(email or ()),
     )
     asks = sys.stdin.isatty() and sys.stdout.isatty()
@@ -83,7 +91,8 @@ def init(
 
 
 def _ask(question: str, default: str | None) -> str:
-    return str(typer.prompt(question, default=default, show_default=bool(default), prompt_suffix=" "))
+    # Without a default it would repeat the question, and not say why.
+    return str(typer.prompt(question, default=default or "", show_default=bool(default), prompt_suffix=" "))
 
 
 @commands.command()

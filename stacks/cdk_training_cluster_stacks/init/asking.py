@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+
+from cdk_training_cluster_stacks.plan.assumptions import number
 
 _Value = TypeVar("_Value")
 Ask = Callable[[str, str | None], str]
@@ -87,6 +90,22 @@ def whole(option: str, text: str) -> int:
     if not text.strip().isdecimal() or not 0 < int(text) <= _MOST:
         raise ValueError(f"{option} must be a whole number from 1 to {_MOST}, got {text!r}")
     return int(text)
+
+
+def positive(option: str, text: str) -> Decimal:
+    """Read a number above 0.
+
+    Args:
+        option: The option that it was given to.
+        text: What was given.
+
+    Raises:
+        ValueError: It is none.
+    """
+    value = number(option, text)
+    if value <= 0:
+        raise ValueError(f"{option} must be a number above 0, got {text!r}")
+    return value
 
 
 _MOST = 10_000

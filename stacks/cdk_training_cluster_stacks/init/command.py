@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import ceil
 from pathlib import Path
@@ -15,13 +15,13 @@ from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import fields, read_cluster_file
+from cdk_training_cluster_stacks.cluster_file import ClusterFile, fields, read_cluster_file
 from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
-from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, whole
+from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, positive, whole
+from cdk_training_cluster_stacks.init.needs import image_for, prices_for
 from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
 from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
-from cdk_training_cluster_stacks.plan.assumptions import number
 from cdk_training_cluster_stacks.problems import ClusterFileError
 from cdk_training_cluster_stacks.showing import Document, Table, show, usd
 from cdk_training_cluster_stacks.storage.sizes import gib_of
@@ -51,6 +51,8 @@ class Given:
         dataset: How much training data there is.
         bucket: The bucket that has it.
         budget: What may be spent in a month, in USD.
+        image: The id of the image that nodes start from.
+        prices: What the budget states of prices: `NAME=USD`.
         emails: Who hears of trouble.
     """
 
@@ -68,6 +70,8 @@ class Given:
     dataset: str | None = None
     bucket: str | None = None
     budget: str | None = None
+    image: str | None = None
+    prices: tuple[str, ...] = ()
     emails: tuple[str, ...] = ()
 
 
@@ -160,27 +164,31 @@ def _check(text: str) -> None:
     Raises:
         ValueError: Every reason, a line each.
     """
+    with built_stacks(_read(text)):
+        pass
+
+
+def _read(text: str) -> ClusterFile:
     with TemporaryDirectory() as directory:
         file = Path(directory) / "cluster.yaml"
         file.write_text(text, encoding="utf-8")
         try:
-            cluster = read_cluster_file(file)
+            return read_cluster_file(file)
         except ClusterFileError as error:
             reasons = [f"{each.path}: {each.message}" if each.path else each.message for each in error.problems]
             raise ValueError("\n".join(reasons)) from None
-        with built_stacks(cluster):
-            pass
 
 
 def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *, stem: str) -> tuple[Wanted, Offer]:
     region = _region(given)
     chosen = _type(questions, given, zones, region, book)
-    hours = questions.answer("--hours", given.hours, "For how many hours does it train?", _positive, default="336")
+    hours = questions.answer("--hours", given.hours, "For how many hours does it train?", positive, default="336")
     zone = _zone(questions, given, region, zones.of([chosen.info.name], region).get(chosen.info.name))
     engines = ", ".join((NONE, *ENGINES[:-1]))
     orchestrator = questions.answer(
         "--orchestrator", given.orchestrator, f"What runs jobs? ({engines} or {ENGINES[-1]})", _engine, default=NONE
     )
+    image = image_for(questions, given.image, chosen.info, orchestrator)
     ways = [each for each in ways_to_buy(chosen, hours, region, book) if _is_taken(orchestrator, each)]
     way, capacity_id = _way(questions, given, ways, hours)
     dataset = questions.answer(
@@ -211,12 +219,17 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
         buy=way,
         capacity_id=capacity_id,
         orchestrator=orchestrator,
+        image=image,
         dataset_gib=1 if dataset is None and bucket is not None else dataset,
         bucket=bucket,
-        budget_usd=budget,
         emails=addresses,
     )
-    return wanted, chosen
+    if budget is None:
+        if given.prices:
+            raise ValueError("--price goes with --budget, which uses it; give that too, or leave --price out")
+        return wanted, chosen
+    prices = prices_for(questions, given.prices, _read(cluster_text(wanted)))
+    return replace(wanted, budget_usd=budget, prices=prices), chosen
 
 
 def _region(given: Given) -> str:
@@ -239,9 +252,11 @@ def _type(questions: Questions, given: Given, zones: Zones, region: str, book: P
         default = "1" if count is None or not each else str(-(-count // each))
         nodes = questions.answer("--nodes", given.nodes, "How many nodes?", whole, default=default)
         return offer(info, nodes, region, book)
-    count = questions.answer("--accelerators", given.accelerators, "How many accelerators does the job take?", whole)
+    count = questions.answer(
+        "--accelerators", given.accelerators, "How many accelerators does the job take, such as 8?", whole
+    )
     memory = questions.answer(
-        "--memory", given.memory, "How much memory must each have, in GiB?", _positive, default="24"
+        "--memory", given.memory, "How much memory must each have, in GiB?", positive, default="24"
     )
     found = offers(count, float(memory), region, book)[:_SHOWN]
     if not found:
@@ -307,7 +322,10 @@ def _way(questions: Questions, given: Given, ways: Sequence[Way], hours: Decimal
 
 
 def _ways(ways: Sequence[Way], hours: Decimal) -> Table:
-    rows = [(str(position), each.name, usd(each.usd), each.told) for position, each in enumerate(ways, 1)]
+    rows = [
+        (str(position), each.name, usd(each.usd) + ("" if each.most is None else f" to {usd(each.most)}"), each.told)
+        for position, each in enumerate(ways, 1)
+    ]
     headings = ("", "Bought", f"USD in {hours:,f} hours", "What is billed")
     return Table(title="Ways to buy", headings=headings, rows=tuple(rows), numbers=(2,))
 
@@ -316,7 +334,8 @@ def _one_of(option: str, text: str, names: Mapping[str, _Choice]) -> _Choice:
     found = names.get(text.strip())
     if found is None:
         allowed = [each for each in names if not each.isdecimal()]
-        raise ValueError(f"{option} must be {', '.join(allowed[:-1])} or {allowed[-1]}, got {text!r}")
+        words = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
+        raise ValueError(f"{option} must be {words}, got {text!r}")
     return found
 
 
@@ -330,13 +349,6 @@ def _engine(option: str, text: str) -> str:
 def _is_taken(orchestrator: str, way: Way) -> bool:
     """Tell whether an engine takes a way to buy; of an engine with its default settings."""
     return not LEGALITY[KINDS[orchestrator]][Choice(f"Capacity.{way.name}()")].instead
-
-
-def _positive(option: str, text: str) -> Decimal:
-    value = number(option, text)
-    if value <= 0:
-        raise ValueError(f"{option} must be a number above 0, got {text!r}")
-    return value
 
 
 def _size(option: str, text: str) -> int | None:
@@ -358,7 +370,7 @@ def _budget_in(region: str) -> Callable[[str, str], int | None]:
             return None
         for problem in place_problems(region):
             raise ValueError(problem.replace("budget", option, 1))
-        return ceil(_positive(option, text))
+        return ceil(positive(option, text))
 
     return read
 

@@ -9,6 +9,7 @@ from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_types
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.prices import PriceBook
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions
 
 _MIB_IN_GIB = 1024
 _ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
@@ -41,7 +42,8 @@ class Way:
 
     Attributes:
         name: Its word in a cluster file.
-        usd: What all nodes cost in the run. None: unknown.
+        usd: What all nodes cost in the run, at least. None: unknown.
+        most: What they cost at the highest price seen. None: there is one price.
         told: What is billed, and what is promised.
         takes_id: Whether it needs the id of a reservation or block that exists.
     """
@@ -50,6 +52,7 @@ class Way:
     usd: Decimal | None
     told: str
     takes_id: bool = False
+    most: Decimal | None = None
 
 
 def accelerators(info: InstanceTypeInfo) -> tuple[int, float]:
@@ -131,8 +134,10 @@ def ways_to_buy(chosen: Offer, hours: Decimal, region: str, book: PriceBook) -> 
     if _SPOT in classes:
         spot = book.spot.nearest(chosen.info.name, region)
         told = "billed while nodes run; EC2 may take each back at two minutes' notice"
-        usd = None if spot is None else spot.low * chosen.nodes * hours
-        ways.append(Way(name="spot", usd=usd, told=told))
+        # As `plan` shows it: the same work takes longer with interruptions.
+        longer = chosen.nodes * hours * (1 + Assumptions().interruption_percent / 100)
+        low, high = (None, None) if spot is None else (spot.low * longer, spot.high * longer)
+        ways.append(Way(name="spot", usd=low, most=None if low == high else high, told=told))
     if _BLOCK in classes:
         told = "a Capacity Block that you have bought: aws ec2 describe-capacity-block-offerings"
         ways.append(Way(name="capacity_block", usd=None, told=told, takes_id=True))

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -13,6 +14,7 @@ from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.storage.choosing import StorageOption, choose_storage
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
+from cdk_training_cluster_stacks.cluster_file.fields import LATEST
 from cdk_training_cluster_stacks.cluster_file.model import (
     AlertSettings,
     ClusterFile,
@@ -49,7 +51,9 @@ class Wanted:
         orchestrator: What runs jobs.
         dataset_gib: How much training data there is, in GiB. None: there is no file system.
         bucket: The bucket that has it. None: the foundation makes one.
+        image: The id of the image that nodes start from. None: AWS's newest.
         budget_usd: What may be spent in a month. None: nothing watches it.
+        prices: What the budget states of prices, in USD by their names.
         emails: Who hears of trouble.
     """
 
@@ -63,7 +67,9 @@ class Wanted:
     orchestrator: str = NONE
     dataset_gib: int | None = None
     bucket: str | None = None
+    image: str | None = None
     budget_usd: int | None = None
+    prices: Mapping[str, Decimal] = field(default_factory=dict)
     emails: tuple[str, ...] = ()
 
 
@@ -145,7 +151,7 @@ def _nodes(wanted: Wanted) -> tuple[Entry, ...]:
         Entry(name="name", value="workers"),
         Entry(name="instance_types", value=[wanted.instance_type]),
         Entry(name="count", value=wanted.count),
-        Entry(name="image", value="latest", hints=pin),
+        Entry(name="image", value=wanted.image or LATEST, hints=() if wanted.image else pin),
         Entry(name="capacity", value=capacity, hints=_OTHER_WAYS),
         Entry(name="environment", value={"NCCL_DEBUG": "WARN"}, optional=True),
         Entry(name="root_volume_gib", value=_root_volume(info), optional=True),
@@ -216,10 +222,13 @@ def _optional(wanted: Wanted) -> Iterator[Entry]:
         yield Entry(name="alerts", value={"emails": ["ml-platform@example.com"]}, optional=True)
     if wanted.budget_usd is None:
         if not place_problems(wanted.region):
-            yield Entry(name="budget", value={"monthly_usd": 20000}, optional=True)
+            hints = _ENGINE_PRICES if wanted.orchestrator == "slurm" else ()
+            yield Entry(name="budget", value={"monthly_usd": 20000}, optional=True, hints=hints)
     else:
+        prices = {name: float(usd) for name, usd in wanted.prices.items()}
         entries = (
             Entry(name="monthly_usd", value=wanted.budget_usd),
+            *([Entry(name="prices", value=prices)] if prices else []),
             Entry(name="on_exceed", value="stop", optional=True),
             Entry(name="max_usd_per_hour", value=500, optional=True),
         )
@@ -234,6 +243,12 @@ def _optional(wanted: Wanted) -> Iterator[Entry]:
     network = {"vpc_id": "vpc-0a1b2c3d4e5f67890", "subnet_id": "subnet-0a1b2c3d4e5f67890"}
     yield Entry(name="network", value=network, optional=True)
     yield Entry(name="termination_protection", value=False, optional=True)
+
+
+_ENGINE_PRICES = (
+    "On AWS PCS it takes `prices` too, of what `training-cluster plan` calls unknown: {aws-pcs-node: …}, from",
+    "https://aws.amazon.com/pcs/pricing/",
+)
 
 
 def _lines(part: Part, indent: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from cdk_training_cluster_stacks.live.spot_market import (
     spot_market,
 )
 from cluster_contract.price_list import REGION
+from cluster_contract.prices import on_demand_type
 
 if TYPE_CHECKING:
     import boto3
@@ -117,7 +118,7 @@ def ask(
         region: The cluster's region.
         groups: The cluster's nodes.
         known: The prices known so far: they say where types are sold, if the Price List does not answer.
-        units: What else is priced in that region, by the names of `UNITS`.
+        units: What else is priced in that region, by the names of `UNITS` or of On-Demand prices.
         now: The time.
         advance: Called as answers come.
     """
@@ -154,8 +155,9 @@ def ask(
 def _price_list(
     questions: _Questions, client: "PricingClient", types: Sequence[str], units: Collection[str], region: str
 ) -> PriceBook:
-    on_demand = [(name, partial(on_demand_prices, client, [name])) for name in types]
-    of_units = [(item, partial(unit_prices, client, item, region)) for item in sorted(units)]
+    others = (name for item in sorted(units) if (name := on_demand_type(item)) is not None)
+    on_demand = [(name, partial(on_demand_prices, client, [name])) for name in dict.fromkeys([*types, *others])]
+    of_units = [(item, partial(unit_prices, client, item, region)) for item in sorted(units) if item in UNITS]
     found = questions.all("pricing:GetProducts", [*on_demand, *of_units])
     questions.several += [f"{name} in {place}" for each in found for name, place in each.several]
     prices = [(name, price) for each in found for name, price in each.prices.items()]

@@ -3,26 +3,18 @@
 https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cdk_training_cluster.prices import UNITS, ByRegion, Price, Source
-from cluster_contract.bill import without_region
-from cluster_contract.price_list import (
-    ADDRESS,
-    attributes,
-    first_tiers,
-    is_on_demand,
-    on_demand_fields,
-    products_of_regions,
-)
+from cluster_contract.listings import UNIT_LISTINGS, Listing, on_demand_listing
+from cluster_contract.price_list import ADDRESS
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient
-    from mypy_boto3_pricing.type_defs import FilterTypeDef
 
 _Found = tuple[str, str, Decimal, date | None]
 
@@ -47,13 +39,7 @@ def on_demand_prices(client: "PricingClient", instance_types: Sequence[str]) -> 
         client: The Price List.
         instance_types: Their types.
     """
-    found: list[_Found] = []
-    for name in instance_types:
-        filters: list[FilterTypeDef] = [
-            {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in on_demand_fields(name).items()
-        ]
-        products = _products(client, "AmazonEC2", filters)
-        found += _found(name, filter(is_on_demand, products))
+    found = [each for name in instance_types for each in _found(client, name, on_demand_listing(name))]
     return _by_region(found, "instance-hour")
 
 
@@ -65,34 +51,18 @@ def unit_prices(client: "PricingClient", item: str, region: str | None = None) -
         item: One of the names of `UNITS`.
         region: The one region that is asked for. Default: - all
     """
-    unit = UNITS[item]
-    if unit.service_code is None:
-        return Listed(prices=ByRegion())
-    wanted = [*unit.attributes, *([(unit.region_field, region)] if region else [])]
-    filters: list[FilterTypeDef] = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted]
-    if unit.usage_type:
-        filters.append({"Type": "CONTAINS", "Field": "usagetype", "Value": unit.usage_type})
-    products = [
-        each
-        for each in _products(client, unit.service_code, filters)
-        if not unit.usage_type or without_region(attributes(each).get("usagetype", "")) == unit.usage_type
-    ]
-    return _by_region(_found(item, products), unit.unit)
-
-
-def _products(
-    client: "PricingClient", service_code: str, filters: "Sequence[FilterTypeDef]"
-) -> Iterator[Mapping[str, Any]]:
-    pages = client.get_paginator("get_products").paginate(
-        ServiceCode=service_code, FormatVersion="aws_v1", Filters=filters
+    listing = UNIT_LISTINGS.get(item)
+    return (
+        Listed(prices=ByRegion())
+        if listing is None
+        else _by_region(_found(client, item, listing, region), UNITS[item].unit)
     )
-    for page in pages:
-        yield from products_of_regions(page["PriceList"])
 
 
-def _found(name: str, products: Iterable[Mapping[str, Any]]) -> Iterator[_Found]:
-    """Yield name, region, price and date of products."""
-    yield from ((name, *each) for product in products for each in first_tiers(product))
+def _found(client: "PricingClient", name: str, listing: Listing, region: str | None = None) -> Iterator[_Found]:
+    """Yield name, region, price and date of an item's products."""
+    for page in client.get_paginator("get_products").paginate(**listing.request(region)):
+        yield from ((name, *each) for each in listing.prices(page["PriceList"]))
 
 
 def _by_region(found: Iterable[_Found], unit: str) -> Listed:

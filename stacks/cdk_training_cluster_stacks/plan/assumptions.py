@@ -1,7 +1,7 @@
 """What a plan assumes: every figure that comes neither from the cluster file nor from a price list."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
@@ -13,6 +13,8 @@ HOURS_OF_A_MONTH = Decimal(spend.HOURS_OF_A_MONTH)
 
 _MOST = {"contingency_percent": 1000, "interruption_percent": 1000, "savings_plan_percent": 100}
 _DIGITS = 18
+# The form of a type: an engine runs its own nodes on types that the catalog does not have.
+_OTHER_TYPE = re.compile(r"(ml\.)?[a-z][a-z0-9-]*\d[a-z0-9-]*\.(nano|micro|small|medium|\d*x?large|metal)")
 _WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
@@ -72,16 +74,41 @@ class Assumptions:
         if self.checkpoints < 0:
             raise ValueError(f"--checkpoints must be at least 0, got {self.checkpoints}")
         _check_size("--checkpoints", Decimal(self.checkpoints))
-        # SageMaker sells a type under a name of its own.
-        types = {listed for name in instance_type_names() for listed in (name, f"ml.{name}")}
         for name, usd in self.prices.items():
-            if name not in UNITS and name not in types:
-                raise ValueError(
-                    f"--price names an instance type of the catalog, or one of {', '.join(UNITS)}; got {name!r}"
-                )
+            if not _OTHER_TYPE.fullmatch(name):
+                check_price(name)
             _check(f"price of {name}", usd, None)
         for name, usd in self.costs.items():
             _check(f"cost of {name}", usd, None)
+
+
+def of_a_plan(prices: Mapping[str, float]) -> dict[str, Decimal]:
+    """Return those prices of a cluster file's budget that a plan uses: of the catalog's types and of units.
+
+    Args:
+        prices: The budget's prices.
+    """
+    names = _names()
+    return {name: Decimal(str(usd)) for name, usd in prices.items() if name in names}
+
+
+def check_price(name: str, others: Collection[str] = ()) -> None:
+    """Refuse a price that nothing has.
+
+    Args:
+        name: The name of the price.
+        others: The types of nodes that the catalog does not have. Default: - none.
+
+    Raises:
+        ValueError: It is neither of the catalog, nor of `UNITS`, nor one of those.
+    """
+    if name not in _names() and name not in others:
+        raise ValueError(f"--price names an instance type of the catalog, or one of {', '.join(UNITS)}; got {name!r}")
+
+
+def _names() -> set[str]:
+    # SageMaker sells a type under a name of its own.
+    return {*UNITS, *(listed for each in instance_type_names() for listed in (each, f"ml.{each}"))}
 
 
 def number(option: str, text: str) -> Decimal:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
 from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices, kept_prices
 from cdk_training_cluster_stacks.live.session import aws_session
-from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number, of_a_plan
 from cdk_training_cluster_stacks.plan.report import make_plan
 from cdk_training_cluster_stacks.plan.sentences import document
 from cdk_training_cluster_stacks.plan.shape import ClusterShape, shape_of
@@ -106,7 +106,10 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         ValueError: The cluster cannot be built, or a stated cost names no line.
         ClusterFileError: The file is wrong.
     """
-    shape, now, cache = shape_of(read_cluster_file(file)), datetime.now(UTC), cache_file(os.environ)
+    cluster, now, cache = read_cluster_file(file), datetime.now(UTC), cache_file(os.environ)
+    shape = shape_of(cluster)
+    if cluster.budget is not None:
+        assumptions = replace(assumptions, prices={**of_a_plan(cluster.budget.prices), **assumptions.prices})
     kept = kept_prices(cache)
     book, answer = committed_prices().updated(kept), None
     if wanted.live:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from cdk_training_cluster.prices import UNITS, ByRegion, Price, PriceBook, SpotRange
 from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH, Assumptions
 from cdk_training_cluster_stacks.plan.shape import ClusterShape, GroupShape
+from cluster_contract.prices import VOLUME_PRICE, on_demand_price_name, on_demand_type
 
 _ZERO = Decimal(0)
 _PERCENT = Decimal(100)
@@ -26,7 +27,7 @@ class Line:
         figures: The prices that it rests on.
         longer: By which factor it is billed for more hours than the run has, because of interruptions, or for fewer,
             because of a schedule.
-        units: The names of `UNITS` that it is made of.
+        units: What it is made of beside nodes of EC2's, by the names of `UNITS` or of On-Demand prices.
     """
 
     key: str
@@ -42,6 +43,14 @@ class Line:
     def kind(self) -> str:
         """`compute`, `storage`, `transfer`, `guardrails` or `orchestrator`."""
         return self.key.partition(".")[0]
+
+    def has_stand_in(self, region: str) -> bool:
+        """Say whether it rests on the price of another region.
+
+        Args:
+            region: The cluster's region.
+        """
+        return any(figure.region != region for figure in self.figures)
 
     def run(self, hours: Decimal) -> Decimal | None:
         """Return what it costs in a run, in US dollars. None: unknown.
@@ -96,11 +105,12 @@ def compute_line(
         return Line(key=key, what=what, per_hour=None, basis=basis)
     if group.capacity.uses_spot:
         return _spot_line(group, region, book, assumptions, key=key, what=what, zone=zone)
+    elsewhere = () if group.sold_by_ec2 else tuple(map(on_demand_price_name, names))
     missing = unpriced(names, region, book.on_demand)
     if missing:
         unknown = f"the On-Demand price of {' and '.join(missing)} in {region} is unknown"
         basis = f"{unknown}: --price {missing[0]}=USD states one"
-        return Line(key=key, what=what, per_hour=None, basis=basis)
+        return Line(key=key, what=what, per_hour=None, basis=basis, units=elsewhere)
     prices = [price for name in names if (price := book.on_demand.get(name, region)) is not None]
     dearest = max(prices, key=lambda price: price.usd)
     prepaid = "; nodes in a Capacity Block are counted at that price too, but are paid for beforehand"
@@ -112,6 +122,7 @@ def compute_line(
         basis=f"{group.count} x ${dearest.usd:f}{also}{_at_times(group)}",
         figures=(dearest,),
         longer=group.share,
+        units=elsewhere,
     )
 
 
@@ -218,8 +229,32 @@ def orchestrator_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
         book: The prices.
     """
     for item, count in shape.orchestrator_units.items():
-        key, what = f"orchestrator.{item}", f"{count:f} x {UNITS[item].what}"
-        yield units_line(key, what, region=shape.region, book=book, an_hour={item: count})
+        instance_type = on_demand_type(item)
+        if instance_type is not None:
+            yield _own_nodes_line(instance_type, count, shape.region, book)
+        elif item == VOLUME_PRICE:
+            what = f"gp3, {count * HOURS_OF_A_MONTH:,.0f} GiB on the engine's own nodes"
+            yield units_line("orchestrator.root-volumes", what, region=shape.region, book=book, an_hour={item: count})
+        else:
+            key, what = f"orchestrator.{item}", f"{count:f} x {UNITS[item].what}"
+            yield units_line(key, what, region=shape.region, book=book, an_hour={item: count})
+
+
+def _own_nodes_line(instance_type: str, count: Decimal, region: str, book: PriceBook) -> Line:
+    key, what = f"orchestrator.{instance_type}", f"{count:f} x {instance_type}, the engine's own nodes, on demand"
+    price = book.on_demand.nearest(instance_type, region)
+    if price is None:
+        basis = f"no price is known: --price {instance_type}=USD states one"
+        return Line(key=key, what=what, per_hour=None, basis=basis, units=(on_demand_price_name(instance_type),))
+    basis = f"{count:f} x ${price.usd:f}{_elsewhere(price, region)}"
+    return Line(
+        key=key,
+        what=what,
+        per_hour=count * price.usd,
+        basis=basis,
+        figures=(price,),
+        units=(on_demand_price_name(instance_type),),
+    )
 
 
 def with_stated_costs(lines: Sequence[Line], assumptions: Assumptions) -> tuple[Line, ...]:

@@ -8,7 +8,7 @@ from cdk_training_cluster.prices import ByRegion, PriceBook, Source, SpotRange
 from cdk_training_cluster.prices.book import STATED
 from cdk_training_cluster_stacks.live.asking import LiveAnswer
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, ZonePrice
-from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions, check_price
 from cdk_training_cluster_stacks.plan.guardrails import guardrail_lines
 from cdk_training_cluster_stacks.plan.hardware import Hardware, hardware_of
 from cdk_training_cluster_stacks.plan.lines import (
@@ -25,6 +25,7 @@ from cdk_training_cluster_stacks.plan.sources import sources
 from cdk_training_cluster_stacks.plan.storage import storage_lines, transfer_lines
 from cdk_training_cluster_stacks.plan.work import Work, left_out, works
 from cdk_training_cluster_stacks.showing import json_text
+from cluster_contract.prices import on_demand_type
 
 _PERCENT = Decimal(100)
 _HOURS_OF_A_DAY = 24
@@ -158,6 +159,9 @@ def make_plan(
         ),
         assumptions,
     )
+    own_nodes = {on_demand_type(item) or "" for line in lines for item in line.units}
+    for name in assumptions.prices:
+        check_price(name, own_nodes)
     figures = [figure for line in lines for figure in line.figures]
     elsewhere = sorted({figure.region for figure in figures} - {shape.region})
     own = {info.name for group in shape.groups for info in group.instance_types}

@@ -51,7 +51,9 @@ def _costs(plan: Plan, *, brief: bool) -> Table:
         if kind == "compute" and len(rows) == 1:
             continue
         unknown = ", ".join(line.key for line in plan.unknown if line.kind == kind)
-        rows.append((kind, *_amounts(run, hours), f"{unknown} not included: unknown" if unknown else _KINDS[kind]))
+        mark = "*" if any(line.kind == kind and line.has_stand_in(plan.region) for line in plan.lines) else ""
+        what = f"{unknown} not included: unknown" if unknown else _KINDS[kind]
+        rows.append((kind, *_amounts(run, hours), f"{what}{mark}"))
     missing = ", ".join(line.key for line in plan.unknown)
     if missing:
         what = "without what is unknown, below" if brief else f"{missing} not included: unknown"

@@ -155,8 +155,8 @@ def test_a_terminal_is_asked_for_needs_first_and_asked_again_after_a_mistake(
     run(file, Given(), zones=_OFFLINE, ask=ask)
     cluster, said = read_cluster_file(file), capsys.readouterr()
     assert [question.partition("?")[0] for question in asked[:4]] == [
-        "How many accelerators does the job take",
-        "How many accelerators does the job take",
+        "How many accelerators does the job take, such as 8",
+        "How many accelerators does the job take, such as 8",
         "How much memory must each have, in GiB",
         "Which type",
     ]

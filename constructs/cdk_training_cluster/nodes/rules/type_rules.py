@@ -246,10 +246,14 @@ def _imex(context: NodeGroupContext) -> Iterator[str]:
 def _image(context: NodeGroupContext) -> Iterator[str]:
     for info in context.infos:
         if context.group.machine_image is None and public_image(info, context.orchestrator) is None:
-            yield (
-                f"AWS publishes no Deep Learning image for {info.name}: give {context.words.own_image} for "
-                f"{' or '.join(info.architectures)}"
+            # AWS may have an image for the type, without what its engine needs.
+            elsewhere = public_image(info) is not None
+            what = (
+                f"image for {info.name} on {context.orchestrator.value}"
+                if elsewhere
+                else f"Deep Learning image for {info.name}"
             )
+            yield (f"AWS publishes no {what}: give {context.words.own_image} for {' or '.join(info.architectures)}")
 
 
 @TYPE_RULES.rule(

@@ -30,7 +30,7 @@ Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetwor
 # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")
 
-_SYSTEM_VOLUME_GIB = 50
+SYSTEM_VOLUME_GIB = 50
 
 _SYSTEM_TAG = "cdk-training-cluster:system-nodes-of"
 _ABOVE_THE_CLUSTER = 300
@@ -244,7 +244,7 @@ class EksControlPlane(Construct):
                 ec2.BlockDevice(
                     device_name="/dev/xvda",
                     volume=ec2.BlockDeviceVolume.ebs(
-                        _SYSTEM_VOLUME_GIB,
+                        SYSTEM_VOLUME_GIB,
                         volume_type=ec2.EbsDeviceVolumeType.GP3,
                         encrypted=True,
                         kms_key=self._key,

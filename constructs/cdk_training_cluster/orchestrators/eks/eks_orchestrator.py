@@ -16,6 +16,7 @@ from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.eks.add_ons import FSX_CSI, chosen_add_ons
 from cdk_training_cluster.orchestrators.eks.control_plane import (
     NODE_POLICIES,
+    SYSTEM_VOLUME_GIB,
     EksControlPlane,
     add_managed_policies,
 )
@@ -27,7 +28,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import (
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.storage import TrainingFileSystem
 from cdk_training_cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.validation.rule import Problem, broken
@@ -117,9 +118,10 @@ class EksOrchestrator(Orchestrator):
 
         Source: https://aws.amazon.com/eks/pricing/
         """
+        nodes = self.settings.system_nodes
         return {
             "eks-control-plane": Decimal(1),
-            "eks-system-node": Decimal(self.settings.system_nodes.count),
+            **own_nodes(nodes.instance_type, nodes.count, volume_gib=SYSTEM_VOLUME_GIB),
         }
 
     def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:

@@ -33,7 +33,8 @@ from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
 from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
+from cdk_training_cluster.prices.watching import sum_units
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
     from cdk_training_cluster.training_cluster import TrainingCluster
 
 _PRICES: Final = (
-    "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: until you state "
-    "them, plan shows them as unknown and a budget's guardrail counts nothing for them. Look them up at "
-    "https://aws.amazon.com/sagemaker/ai/pricing/ and state them in the budget's prices, and with --price "
-    "ml.p5.48xlarge=USD for plan."
+    "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: plan shows them as "
+    "unknown. Ask AWS with plan --live, or look them up at https://aws.amazon.com/sagemaker/ai/pricing/ and state "
+    "them with --price ml.p5.48xlarge=USD. A budget's spend function asks the AWS Price List; where that has none, "
+    "state them in the budget's prices."
 )
 _CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
@@ -208,7 +209,7 @@ class HyperPodOrchestrator(Orchestrator):
 
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
         """Return that Slurm's own nodes run around the clock."""
-        return {f"hyperpod-{name}": Decimal(1) for name in self._own_types}
+        return sum_units(own_nodes(each, 1) for each in self._own_types.values())
 
     def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
         """Yield Slurm's own nodes."""

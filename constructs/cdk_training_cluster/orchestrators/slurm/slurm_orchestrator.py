@@ -22,7 +22,7 @@ from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
+from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.orchestrators.slurm.configuration import (
     NodeGroupConfiguration,
     SlurmConfiguration,
@@ -223,11 +223,14 @@ class SlurmOrchestrator(Orchestrator):
 
     def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
         """Return what is billed by the hour whether or not nodes run; PCS manages login nodes like others."""
-        size, login = self.pcs_cluster.size.lower(), Decimal(self.slurm.login.count)
-        units = {f"aws-pcs-controller-{size}": Decimal(1), "aws-pcs-login-node": login, "aws-pcs-node": login}
+        size, login = self.pcs_cluster.size.lower(), self.slurm.login
+        units = {f"aws-pcs-controller-{size}": Decimal(1)}
         if self.slurm.accounting:
             units[f"aws-pcs-accounting-{size}"] = Decimal(1)
-        return {name: count for name, count in units.items() if count}
+        if login.count:
+            units |= {"aws-pcs-node": Decimal(login.count)}
+            units |= own_nodes(login.instance_type, login.count, volume_gib=login.root_volume_gib)
+        return units
 
     def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
         """Return that AWS PCS bills the management of each node.

@@ -204,7 +204,7 @@ def test_queues_and_the_smallest_controller_with_room(template: Template) -> Non
         (
             [NodeGroup("chips", instance_types=["trn2.48xlarge"], count=1)],
             {},
-            "AWS publishes no Deep Learning image for trn2.48xlarge",
+            "AWS publishes no image for trn2.48xlarge on AWS PCS: give your own machine_image",
         ),
         (
             [NodeGroup("older", instance_types=["p3.16xlarge"], count=1, efa=False)],
