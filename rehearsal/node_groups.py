@@ -142,9 +142,10 @@ def _instances(client: Client, ids: Sequence[str]) -> list[dict[str, Any]]:
 def _reservation(client: Client, tags: Mapping[str, str]) -> dict[str, Any] | None:
     """Describe the reservation that was made for a node group; None if none was."""
     wanted = {key: tags[key] for key in (CLUSTER_TAG, NODE_GROUP_TAG) if key in tags}
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
-    pages = client("ec2").get_paginator("describe_capacity_reservations").paginate(Filters=filters)
-    made = [one for one in pages.search("CapacityReservations[]") if one["State"] not in _RESERVATION_GONE]
+    # The action has no filter for tags.
+    pages = client("ec2").get_paginator("describe_capacity_reservations").paginate()
+    found = [one for one in pages.search("CapacityReservations[]") if one["State"] not in _RESERVATION_GONE]
+    made = [one for one in found if wanted.items() <= {tag["Key"]: tag["Value"] for tag in one["Tags"]}.items()]
     if not made:
         return None
     (one,) = made

@@ -10,6 +10,8 @@ from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
 from cluster_contract.tags import NODE_GROUP_TAG
 
 RESERVATION = "AWS::EC2::CapacityReservation"
+# The types whose resources have the properties of another type.
+_ALIKE = {"Custom::CapacityReservation": RESERVATION}
 LAUNCH = "Properties.LaunchTemplateData"
 TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
 
@@ -24,6 +26,12 @@ class Resource:
 
     logical_id: str
     definition: Mapping[str, object]
+
+    @property
+    def kind(self) -> str:
+        """The type, or the type whose properties the resource has."""
+        given = str(self.definition.get("Type"))
+        return _ALIKE.get(given, given)
 
     def get(self, path: str) -> object:
         """Return what is at a path, None if nothing is, and an intrinsic function if one stands there or above."""
@@ -69,7 +77,7 @@ class Template:
 
     def of_type(self, *kinds: str) -> Sequence[Resource]:
         """Return the resources of some types."""
-        return [each for each in self.resources.values() if each.definition.get("Type") in kinds]
+        return [each for each in self.resources.values() if each.kind in kinds]
 
     def made(self, kind: str) -> Sequence[Resource]:
         """Return the resources of a type that the library made."""

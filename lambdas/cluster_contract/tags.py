@@ -31,3 +31,9 @@ where the power function's record of the group is lost: what was stopped or limi
 VERIFIED_TAG = "cdk-training-cluster:verified"
 """On an instance: whether its last verification passed, when, and which checks failed. The node writes it, and no
 decision rests on it."""
+
+STACK_TAG = "cdk-training-cluster:stack"
+"""On a Capacity Reservation that the reservation function made: the name of the stack that owns it."""
+
+RESERVATION_RESOURCE_TAG = "cdk-training-cluster:resource"
+"""On the same reservation: the logical id of its resource in the stack's template."""

@@ -22,7 +22,7 @@ from local_aws.cloudformation.failures import (
 from local_aws.cloudformation.functions import Resolver
 from local_aws.cloudformation.outputs import outputs_of
 from local_aws.cloudformation.plans import Plan
-from local_aws.cloudformation.resources import HANDLERS
+from local_aws.cloudformation.resources import handler_of
 from local_aws.cloudformation.resources.base import Call, Handler
 from local_aws.cloudformation.stack_tags import with_stack_tags
 from local_aws.cloudformation.stacks import Region, Stack, StackResource, now
@@ -169,7 +169,7 @@ class Deployment:
         Seen in https://github.com/aws/aws-cdk/issues/31058. Newer deployments fail sooner with the same reason:
         https://aws.amazon.com/blogs/devops/ship-infrastructure-faster-with-cloudformation-and-cdk-pre-deployment-validation-on-every-stack-operation/
         """
-        name = resource.properties.get(getattr(_handler(resource), "named", "").partition(":")[0])
+        name = resource.properties.get(getattr(_handler(resource.type), "named", "").partition(":")[0])
         # A lifecycle hook's name is its own within its group.
         parts = schemas.identifier(resource.type) & resource.properties.keys()
         for stack in self._region.living() if name else ():
@@ -181,8 +181,10 @@ class Deployment:
     def _make(self, plan: Plan, resource: StackResource) -> None:
         call = self._call(resource)
         try:
-            self._refuse_contention(plan, resource.logical_id, _handler(resource).touches(call, resource.properties))
-            resource.attributes = _handler(resource).create(call, resource.properties)
+            self._refuse_contention(
+                plan, resource.logical_id, _handler(resource.type).touches(call, resource.properties)
+            )
+            resource.attributes = _handler(resource.type).create(call, resource.properties)
         except Exception as error:
             raise ResourceError(reason_of(error, resource.type)) from error
         finally:
@@ -220,6 +222,8 @@ class Deployment:
                 stack.resources[logical_id] = resource
                 stack.say_of(resource, "UPDATE_IN_PROGRESS")
                 resource.attributes = was.attributes | self._update(resource, was.properties)
+                if resource.physical_id != was.physical_id:
+                    replaced.append(was)
         except ResourceError as failure:
             stack.say_of(resource, "UPDATE_FAILED", str(failure))
             if failure.untouched:
@@ -233,10 +237,12 @@ class Deployment:
         call = self._call(resource)
         call.rolling_back = rolling_back
         try:
-            return _handler(resource).update(call, resource.properties, before)
+            attributes = _handler(resource.type).update(call, resource.properties, before)
         except Exception as error:
             untouched = isinstance(error, CannotChangeError)
             raise ResourceError(reason_of(error, resource.type), untouched=untouched) from error
+        resource.physical_id = call.physical_id
+        return attributes
 
     def _delete_all(self, resources: Iterable[StackResource], spared_policies: Iterable[str]) -> list[str]:
         """Delete resources one by one, but those whose policy spares them; return the ids that failed."""
@@ -249,7 +255,7 @@ class Deployment:
                 continue
             self._stack.say_of(resource, "DELETE_IN_PROGRESS")
             try:
-                _handler(resource).delete(self._call(resource))
+                _handler(resource.type).delete(self._call(resource))
             except Exception as error:  # every failure is reported on the resource that it is of
                 if not (isinstance(error, ClientError) and is_absent(error)):
                     self._stack.say_of(resource, "DELETE_FAILED", reason_of(error, resource.type))
@@ -261,10 +267,13 @@ class Deployment:
     def _roll_update_back(self, before: Mapping[str, StackResource], reason: str) -> None:
         stack = self._stack
         stack.say("UPDATE_ROLLBACK_IN_PROGRESS", reason)
-        superfluous, failed = [], []
+        superfluous: list[StackResource] = []
+        failed: list[str] = []
         for resource in reversed(list(stack.resources.values())):
             was = before.get(resource.logical_id)
-            if was is None or was.physical_id != resource.physical_id:
+            if was is not None and was.physical_id != resource.physical_id and was.type == resource.type:
+                superfluous += self._restore(was, resource, failed)
+            elif was is None or was.physical_id != resource.physical_id:
                 superfluous.append(resource)
             elif was.properties != resource.properties:
                 stack.say_of(was, "UPDATE_IN_PROGRESS")
@@ -283,11 +292,32 @@ class Deployment:
         self._delete_all(superfluous, {"Retain"})
         stack.say("UPDATE_ROLLBACK_COMPLETE", reason)
 
+    def _restore(self, was: StackResource, resource: StackResource, failed: list[str]) -> list[StackResource]:
+        """Return what a rollback deletes of a resource that another has taken the place of.
+
+        The function of a custom resource is asked for the earlier properties once more, and may answer any id.
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/crpg-ref-requesttypes-update.html
+        """
+        if resource.physical_id is None or not _handler(resource.type).may_answer_another_id:
+            return [resource]
+        restored = replace(resource, definition=was.definition, properties=was.properties)
+        self._stack.say_of(restored, "UPDATE_IN_PROGRESS")
+        try:
+            was.attributes |= self._update(restored, resource.properties, rolling_back=True)
+        except ResourceError as failure:
+            self._stack.say_of(restored, "UPDATE_FAILED", str(failure))
+            failed.append(was.logical_id)
+            return []
+        left = [replace(each) for each in (was, resource) if each.physical_id != restored.physical_id]
+        was.physical_id = restored.physical_id
+        self._stack.say_of(was, "UPDATE_COMPLETE")
+        return left
+
     # What the plan says about it
 
     def _refuse_unknown(self, plan: Plan) -> None:
         """Fail every resource of a type that has no handler, before anything is made."""
-        unknown = [name for name in plan.order if plan.definition(name)["Type"] not in HANDLERS]
+        unknown = [name for name in plan.order if handler_of(plan.definition(name)["Type"]) is None]
         for logical_id in unknown:
             definition = plan.definition(logical_id)
             resource = StackResource(logical_id, definition["Type"], definition)
@@ -312,8 +342,9 @@ class Deployment:
             raise ResourceError(reason_of(error, kind)) from error
         if reason is not None:
             raise ResourceError(reason)
-        left_out = sorted(set(properties) - HANDLERS[kind].supported)
-        if left_out:
+        handler = _handler(kind)
+        left_out = sorted(set(properties) - handler.supported)
+        if left_out and not handler.takes_any_property:
             raise ResourceError(f"the local AWS does not support {', '.join(left_out)} of {kind}")
         return properties
 
@@ -363,8 +394,11 @@ def _adopt(stack: Stack, plan: Plan) -> None:
     stack.tags = plan.tags
 
 
-def _handler(resource: StackResource) -> Handler:
-    return HANDLERS[resource.type]
+def _handler(resource_type: str) -> Handler:
+    handler = handler_of(resource_type)
+    if handler is None:
+        raise LookupError(resource_type)  # refused before anything is made
+    return handler
 
 
 def _order_of(stack: Stack, resources: Mapping[str, StackResource]) -> list[str]:

@@ -21,13 +21,6 @@ from local_aws.settings import REGION
 Schema = Mapping[str, Any]
 
 
-def _patch_capacity_reservation(schema: dict[str, Any]) -> None:
-    # The pattern reads `…:placement-group/^.{1,255}$`: with that stray ^ no ARN matches, and a template that AWS
-    # accepts would fail here.
-    prop = schema["properties"]["PlacementGroupArn"]
-    prop["pattern"] = prop["pattern"].replace("placement-group/^", "placement-group/")
-
-
 def _patch_file_system(schema: dict[str, Any]) -> None:
     # The schema names five create-only properties; the resource's documentation says "Replacement" for more:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html
@@ -65,7 +58,6 @@ def _patch_custom_resource(schema: dict[str, Any]) -> None:
 _PATCHES: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "AWS::CloudFormation::CustomResource": _patch_custom_resource,
     "AWS::DynamoDB::Table": _patch_table,
-    "AWS::EC2::CapacityReservation": _patch_capacity_reservation,
     "AWS::FSx::FileSystem": _patch_file_system,
 }
 

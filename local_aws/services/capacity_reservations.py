@@ -32,6 +32,9 @@ def create_capacity_reservation(response: Any) -> ActionResult:
     for name in ("StartDate", "CommitmentDuration", "OutpostArn"):
         if params.get(name):
             raise NotImplementedError(f"{name} of a Capacity Reservation")
+    known = _made_for(ec2, params)
+    if known is not None:
+        return ActionResult({"CapacityReservation": known.described(ec2)})
     zone = _zone(ec2, params)
     reservation = CapacityReservation(
         account=ec2.account_id,
@@ -50,10 +53,30 @@ def create_capacity_reservation(response: Any) -> ActionResult:
     response.error_on_dryrun()
     _take_capacity(reservation, reservation.count)
     reservations_of(ec2)[reservation.id] = reservation
+    reservation.request = _request(params)
     tags = response._parse_tag_specification("capacity-reservation").get("capacity-reservation")
     if tags:
         ec2.create_tags([reservation.id], tags)
     return ActionResult({"CapacityReservation": reservation.described(ec2)})
+
+
+def _request(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in params.items() if name not in {"Action", "DryRun", "Version"}}
+
+
+def _made_for(ec2: Any, params: Mapping[str, Any]) -> CapacityReservation | None:
+    """Return the reservation that a request with this token made.
+
+    https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+    """
+    token = params.get("ClientToken")
+    made = [one for one in reservations_of(ec2).values() if token and one.request.get("ClientToken") == token]
+    if made and made[0].request != _request(params):
+        raise Refusal(
+            "IdempotentParameterMismatch",
+            f"The client token {token} was used with other parameters; use another token.",
+        )
+    return made[0] if made else None
 
 
 def describe_capacity_reservations(response: Any) -> ActionResult:
@@ -66,6 +89,10 @@ def describe_capacity_reservations(response: Any) -> ActionResult:
     wanted = response._get_param("CapacityReservationIds", [])
     found = [reservation_of(ec2, named) for named in wanted] or list(reservations_of(ec2).values())
     filters = response._filters_from_querystring()
+    # Unlike other actions, this one documents no filter for tags.
+    for name in filters:
+        if name not in _FILTERS:
+            raise Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
     shown = [described for described in (one.described(ec2) for one in found) if passes(described, filters, _FILTERS)]
     size = response._get_int_param("MaxResults")
     some, token = page(shown, response._get_param("NextToken"), size)

@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -33,6 +34,7 @@ class CapacityReservation:
     Attributes:
         block_id: The id of the Capacity Block; None if it is none.
         end: When it ends; None if only when it is cancelled.
+        request: The parameters of the request that made it.
     """
 
     account: str
@@ -52,6 +54,7 @@ class CapacityReservation:
     created: datetime = field(default_factory=now)
     cancelled: bool = False
     id: str = field(default_factory=lambda: f"cr-0{token_hex(8)}")
+    request: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def arn(self) -> str:

@@ -143,6 +143,31 @@ def test_a_reservation_is_described_with_all_that_it_was_made_with(scene: Scene)
     assert scene.described(named)["State"] == "cancelled"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "name", "code"),
+    [
+        ("spread", "close", "Capacity Reservations can be created in cluster placement groups only"),
+        ("cluster", "no", "InvalidPlacementGroup.Unknown"),
+    ],
+)
+def test_a_reservation_is_made_in_a_cluster_placement_group_that_is_there(
+    scene: Scene, strategy: str, name: str, code: str
+) -> None:
+    scene.ec2.create_placement_group(GroupName="close", Strategy=strategy)
+    arn = f"arn:aws:ec2:us-east-1:123456789012:placement-group/{name}"
+    with pytest.raises(ClientError, match=code):
+        scene.reserve(1, PlacementGroupArn=arn)
+    scene.ec2.delete_placement_group(GroupName="close")
+
+
+def test_requests_with_one_token_make_one_reservation(scene: Scene) -> None:
+    made = scene.reserve(1, ClientToken="one")
+    assert scene.reserve(1, ClientToken="one") == made
+    assert scene.reserve(1, ClientToken="two") != made
+    with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
+        scene.reserve(2, ClientToken="one")
+
+
 def test_reservations_are_found_by_filters_and_page_by_page(scene: Scene) -> None:
     first, second = scene.reserve(1), scene.reserve(1, InstanceMatchCriteria="open")
     scene.ec2.create_tags(Resources=[first], Tags=[{"Key": "own", "Value": "yes"}, {"Key": "old", "Value": "yes"}])
@@ -156,8 +181,9 @@ def test_reservations_are_found_by_filters_and_page_by_page(scene: Scene) -> Non
         return [one["CapacityReservationId"] for page in pages for one in page["CapacityReservations"]]
 
     assert found() == [first, second]
-    assert found(**{"tag:own": "yes"}) == [first]
-    assert found(**{"tag:old": "yes"}) == []
+    assert scene.described(first)["Tags"] == [{"Key": "own", "Value": "yes"}]
+    with pytest.raises(ClientError, match="The filter 'tag:own' is invalid"):
+        found(**{"tag:own": "yes"})
     assert found(instance_match_criteria="open", availability_zone=ZONE) == [second]
     with pytest.raises(ClientError, match="The filter 'colour' is invalid"):
         found(colour="blue")

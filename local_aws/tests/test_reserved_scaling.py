@@ -258,7 +258,7 @@ def test_a_reservation_grows_in_place_and_is_replaced_when_it_moves(aws: LocalAw
     described = aws.client("ec2").describe_capacity_reservations(CapacityReservationIds=[before])
     (reservation,) = described["CapacityReservations"]
     assert (reservation["TotalInstanceCount"], reservation["EndDateType"]) == (4, "limited")
-    stacks.update(name, reserved(PlacementGroupArn=None))
+    stacks.update(name, reserved(Tenancy="default"))
     assert stacks.physical_ids(name)["Reserved"] != before
     group = _described(aws, stacks.physical_ids(name)["Nodes"])
     assert group["CapacityReservationSpecification"] == only(stacks.physical_ids(name)["Reserved"])

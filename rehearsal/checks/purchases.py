@@ -74,7 +74,7 @@ def _made(deployment: Deployment) -> Facts:
             "placement_group": one.properties.get("PlacementGroupArn", "").rpartition("/")[2] or None,
             "ends": _moment(one.properties.get("EndDate")),
         }
-        for one in of_type(deployment.resources, "AWS::EC2::CapacityReservation")
+        for one in of_type(deployment.resources, "AWS::EC2::CapacityReservation", "Custom::CapacityReservation")
     }
 
 

@@ -22,9 +22,9 @@ _SETTINGS: dict[str, tuple[Capacity, list[str], dict[str, object]]] = {
     "reserved": (
         Capacity.reservation(end=UNTIL_CANCELLED),
         ["p5.48xlarge"],
-        {"reservation": "<AWS::EC2::CapacityReservation>"},
+        {"reservation": "<Custom::CapacityReservation>"},
     ),
-    "released": (_RELEASED, ["p5.48xlarge"], {"released": "<AWS::EC2::CapacityReservation>"}),
+    "released": (_RELEASED, ["p5.48xlarge"], {"released": "<Custom::CapacityReservation>"}),
     "existing": (Capacity.from_reservation(f"{_ID}1"), ["p5.48xlarge"], {"reservation": f"{_ID}1"}),
     "block": (Capacity.capacity_block(f"{_BLOCK}1"), ["p5.48xlarge"], {"block": f"{_BLOCK}1"}),
     "ultraserver": (

@@ -156,7 +156,7 @@ def test_a_warning_is_told_of_unless_it_is_acknowledged_and_ends_no_synth(tmp_pa
     cluster = add_cluster(Stack(app, "Test", env=Environment(region="us-east-1")), RESERVATION)
     reservation = cluster.node_group("workers").capacity_reservation
     assert reservation is not None
-    reservation.instance_match_criteria = "open"
+    reservation.add_property_override("InstanceMatchCriteria", "open")
     if acknowledged:
         acknowledge(reservation, "reservationOpen")
     app.synth()

@@ -57,6 +57,14 @@ _POOL = {
 }
 
 # What AWS allows without a surprise, near to what costs, and what only the deployment knows.
+# As the library makes a reservation in a placement group.
+_ARN = "arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:placement-group/${Placement}"
+_PLACED: Mapping[str, Any] = {
+    "Reserved.Type": "Custom::CapacityReservation",
+    "Reserved.Properties.PlacementGroupArn": {"Fn::Sub": _ARN},
+    "Nodes.Properties.PlacementGroup": {"Ref": "Placement"},
+}
+
 RIGHT: list[tuple[str, Mapping[str, Any]]] = [
     ("warm", {"Nodes.Properties.DesiredCapacity": "0"}),
     ("warm", {"Nodes.Properties.MinSize": PARAMETER}),
@@ -102,10 +110,10 @@ RIGHT: list[tuple[str, Mapping[str, Any]]] = [
     ("reserved", {"Reserved.Properties.InstanceType": "p5.48xlarge", f"{_LAUNCH}.InstanceType": "p5.48xlarge"}),
     ("reserved", {"Reserved.Properties.Tenancy": "dedicated", f"{_LAUNCH}.Placement.Tenancy": "dedicated"}),
     ("reserved", {"Reserved.Properties.Tenancy": PARAMETER}),
-    ("reserved", {"Nodes.Properties.PlacementGroup": "mine", "Placement.Properties.GroupName": "mine"}),
-    ("reserved", {"Nodes.Properties.PlacementGroup": "mine", "Placement.Properties.GroupName": PARAMETER}),
-    ("reserved", {"Nodes.Properties.PlacementGroup": None, "Reserved.Properties.PlacementGroupArn": None}),
-    ("reserved", {"Nodes.Properties.PlacementGroup": CONDITION, "Reserved.Properties.PlacementGroupArn": None}),
+    ("reserved", _PLACED),
+    ("reserved", {**_PLACED, "Nodes.Properties.PlacementGroup": "mine", "Placement.Properties.GroupName": "mine"}),
+    ("reserved", {**_PLACED, "Nodes.Properties.PlacementGroup": "mine", "Placement.Properties.GroupName": PARAMETER}),
+    ("reserved", {"Nodes.Properties.PlacementGroup": CONDITION}),
 ]
 
 
@@ -128,6 +136,12 @@ def test_what_costs_silently_breaks_its_rule_in_its_place_and_no_other(row: Cost
 @pytest.mark.parametrize(("kind", "changes"), [("warm", {}), ("reserved", {}), ("fleet", {}), *RIGHT])
 def test_what_is_right_or_not_known_breaks_no_rule(kind: str, changes: Mapping[str, Any]) -> None:
     assert found(changed(kind, changes)) == {}
+
+
+def test_a_reservation_in_another_placement_group_than_its_nodes_is_unusable() -> None:
+    other = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
+    template = changed("reserved", {**_PLACED, "Other": other, "Nodes.Properties.PlacementGroup": {"Ref": "Other"}})
+    assert found(template) == {"reservationUnusable": ["Reserved.Properties.PlacementGroupArn"]}
 
 
 def test_what_the_library_makes_breaks_no_rule() -> None:

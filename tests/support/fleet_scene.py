@@ -15,9 +15,10 @@ from synthesis import ZONE, new_stack
 GROUP, FLEET = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::SpotFleet"
 TEMPLATE, PLACEMENT = "AWS::EC2::LaunchTemplate", "AWS::EC2::PlacementGroup"
 RESERVATION, RESERVATION_GROUP = "AWS::EC2::CapacityReservation", "AWS::ResourceGroups::Group"
+PLACED_RESERVATION = "Custom::CapacityReservation"
 WARM_POOL, HOOK = "AWS::AutoScaling::WarmPool", "AWS::AutoScaling::LifecycleHook"
 
-_HARDWARE = (GROUP, FLEET, TEMPLATE, PLACEMENT, RESERVATION, RESERVATION_GROUP, WARM_POOL, HOOK)
+_HARDWARE = (GROUP, FLEET, TEMPLATE, PLACEMENT, RESERVATION, PLACED_RESERVATION, RESERVATION_GROUP, WARM_POOL, HOOK)
 
 
 class _Synthesized:

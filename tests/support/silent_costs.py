@@ -25,7 +25,6 @@ SHARED: Mapping[str, Any] = {
             "MaxSize": "3",
             "VPCZoneIdentifier": [imported("Subnet")],
             "LaunchTemplate": {"LaunchTemplateId": {"Ref": "Launch"}, "Version": {"Fn::GetAtt": _VERSION}},
-            "PlacementGroup": {"Ref": "Placement"},
             "Tags": [{"Key": NODE_GROUP_TAG, "Value": "others", "PropagateAtLaunch": True}],
             "CapacityReservationSpecification": only({"Ref": "Reserved"}),
         },
@@ -69,22 +68,18 @@ COSTLY = [
     Costly("reservationUnusable", "reserved", {"Reserved.Properties.AvailabilityZone": "us-east-1a", **IN_SUBNET}),
     Costly("reservationUnusable", "reserved", {"Reserved.Properties.InstanceType": "g5.48xlarge"}),
     Costly("reservationUnusable", "reserved", {"Reserved.Properties.Tenancy": "dedicated"}),
-    Costly(
-        "reservationUnusable",
-        "reserved",
-        {
-            "Other": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}},
-            "Nodes.Properties.PlacementGroup": {"Ref": "Other"},
-        },
-        "Reserved.Properties.PlacementGroupArn",
-    ),
     Costly("reservationCount", "reserved", {COUNT: 1}),
     Costly("reservationCount", "reserved", {COUNT: "3"}),
     Costly("reservationCount", "reserved", {"Nodes.Properties.MaxSize": "4"}, COUNT),
     Costly("reservationCount", "reserved", SHARED, COUNT),
     Costly("reservationOpen", "reserved", {CRITERIA: "open"}),
     Costly("reservationOpen", "reserved", {CRITERIA: None}),
-    Costly("reservationNoPlacementGroup", "reserved", {"Reserved.Properties.PlacementGroupArn": None}),
+    Costly(
+        "reservationNoPlacementGroup",
+        "reserved",
+        {"Nodes.Properties.PlacementGroup": {"Ref": "Placement"}},
+        "Reserved.Properties.PlacementGroupArn",
+    ),
 ]
 
 

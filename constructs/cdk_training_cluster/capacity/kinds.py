@@ -65,8 +65,9 @@ class Capacity(Purchase):
         may not have the capacity: then the deployment fails and is rolled back, a first one with nothing left to
         bill. No other way to buy can end a deployment so: the others start their nodes afterwards.
 
-        Resources: an `AWS::EC2::CapacityReservation` inside the group's placement group, and an Auto Scaling
-        group that launches `capacity-reservations-only`: without that, a node for which the reservation has no
+        Resources: a `Custom::CapacityReservation` inside the group's placement group, which a function of the cluster
+        makes with EC2's API, or an `AWS::EC2::CapacityReservation` outside of one; and an Auto Scaling group that
+        launches `capacity-reservations-only`: without that, a node for which the reservation has no
         room would silently run, and be billed, On-Demand.
 
         Args:

@@ -153,8 +153,9 @@ class NodeFleet(Construct):
             availability_zone=network.availability_zone,
             placement_group=self.placement_group,
             tags=self.identifying_tags,
+            encryption_key=encryption_key,
         )
-        self.capacity_reservation: ec2.CfnCapacityReservation | None = reserved.reservation
+        self.capacity_reservation: CfnResource | None = reserved.reservation
         self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group
         self.reservation_id: str | None = reserved.reservation_id
         layouts = launch_layouts(node_group, self.instance_types, nodes.orchestrator)

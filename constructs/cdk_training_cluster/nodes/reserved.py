@@ -1,21 +1,26 @@
 """What is reserved for the nodes of a group: made here, or made before and named here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from aws_cdk import CfnTag, Fn, Names
+from aws_cdk import CfnResource, CfnTag, Fn, Names
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
 from cdk_training_cluster.capacity import Capacity
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-resourcegroups-group.html
 _LONGEST_GROUP_NAME = 128
 _GROUP_NAME_PREFIX = "reservations-"
+
+_ID = "CapacityReservation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +33,7 @@ class Reserved:
         reservation_id: The reservation that the group launches into. None: it launches into none.
     """
 
-    reservation: ec2.CfnCapacityReservation | None = None
+    reservation: CfnResource | None = None
     resource_group: resourcegroups.CfnGroup | None = None
     reservation_id: str | None = None
 
@@ -66,6 +71,7 @@ def make_reserved(
     availability_zone: str,
     placement_group: ec2.CfnPlacementGroup | None,
     tags: Sequence[CfnTag],
+    encryption_key: kms.IKey | None = None,
 ) -> Reserved:
     """Make what a node group's capacity says is to be reserved, or name what exists.
 
@@ -74,32 +80,63 @@ def make_reserved(
         node_group: What is reserved for.
         availability_zone: Where.
         placement_group: The placement group that a new reservation is made in. None: in none.
-        tags: What a new reservation is found by.
+        tags: The tags of a new reservation.
+        encryption_key: The KMS key that encrypts the log of the function that reserves. Default: - AWS's own.
     """
     capacity = node_group.capacity
     made = None
     if capacity.makes_reservation:
-        made = ec2.CfnCapacityReservation(
-            scope,
-            "CapacityReservation",
-            instance_type=node_group.instance_types[0],
-            instance_count=node_group.count,
-            tenancy="default",
-            availability_zone=availability_zone,
+        settings = {
+            "instance_type": node_group.instance_types[0],
+            "instance_count": node_group.count,
+            "tenancy": "default",
+            "availability_zone": availability_zone,
             # An open one would be taken by any instance of the account that happens to fit.
-            instance_match_criteria="targeted",
-            placement_group_arn=None if placement_group is None else _placement_group_arn(placement_group),
-            tag_specifications=[
-                ec2.CfnCapacityReservation.TagSpecificationProperty(
-                    resource_type="capacity-reservation", tags=list(tags)
-                )
-            ],
+            "instance_match_criteria": "targeted",
             **capacity.reservation_settings,
+        }
+        made = (
+            _make_reservation(scope, settings, tags)
+            if placement_group is None
+            else _make_in_placement_group(scope, settings, tags, placement_group, encryption_key)
         )
     return Reserved(
         reservation=made,
         resource_group=_make_resource_group(scope, capacity) if capacity.is_prioritized else None,
         reservation_id=capacity.reservation_id if made is None else made.ref,
+    )
+
+
+def _make_reservation(
+    scope: Construct, settings: Mapping[str, Any], tags: Sequence[CfnTag]
+) -> ec2.CfnCapacityReservation:
+    specification = ec2.CfnCapacityReservation.TagSpecificationProperty(
+        resource_type="capacity-reservation", tags=list(tags)
+    )
+    return ec2.CfnCapacityReservation(scope, _ID, tag_specifications=[specification], **settings)
+
+
+def _make_in_placement_group(
+    scope: Construct,
+    settings: Mapping[str, Any],
+    tags: Sequence[CfnTag],
+    placement_group: ec2.CfnPlacementGroup,
+    encryption_key: kms.IKey | None,
+) -> CfnResource:
+    specification = {
+        "ResourceType": "capacity-reservation",
+        "Tags": [{"Key": tag.key, "Value": tag.value} for tag in tags],
+    }
+    function = ReservationFunction.of(cast(Construct, scope.node.scope), encryption_key)
+    properties = {name.title().replace("_", ""): value for name, value in settings.items()}
+    return function.reserve(
+        scope,
+        _ID,
+        {
+            **properties,
+            "PlacementGroupArn": _placement_group_arn(placement_group),
+            "TagSpecifications": [specification],
+        },
     )
 
 

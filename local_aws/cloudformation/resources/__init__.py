@@ -56,3 +56,14 @@ _MODULES = (
 )
 
 HANDLERS: Mapping[str, Handler] = {handler.type: handler for module in _MODULES for handler in module.HANDLERS}
+
+
+def handler_of(resource_type: str) -> Handler | None:
+    """Return the handler of a resource type; None: the local AWS has no such type.
+
+    Args:
+        resource_type: The type. A template gives custom resources types of its own, which begin with `Custom::`.
+    """
+    return HANDLERS.get(
+        "AWS::CloudFormation::CustomResource" if resource_type.startswith("Custom::") else resource_type
+    )

@@ -72,6 +72,10 @@ class Handler:
 
     type: str
     supported: frozenset[str]
+    may_answer_another_id = False
+    """Whether an update may end with another physical id, which replaces the resource."""
+    takes_any_property = False
+    """Whether the resource takes other properties too, which only its owner knows."""
 
     def create(self, call: Call, properties: Properties) -> Attributes:
         """Make the resource, tell `call.made` its physical id, and return its attributes for Fn::GetAtt."""

@@ -56,18 +56,18 @@ class CustomResource(Handler):
 
     type = "AWS::CloudFormation::CustomResource"
     supported = frozenset({"ServiceTimeout", "ServiceToken"})
+    may_answer_another_id = takes_any_property = True
 
     def create(self, call: Call, properties: Properties) -> Attributes:
+        # Where no id is answered, it has one of CloudFormation's, and is deleted by it.
+        call.made(call.physical_name())
         answer = self._ask(call, "Create", properties)
-        call.made(answer["PhysicalResourceId"])
         return dict(answer.get("Data") or {})
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         if properties["ServiceToken"] != before["ServiceToken"]:
             raise HandlerError("Modifying service token is not allowed.")
-        answer = self._ask(call, "Update", properties, OldResourceProperties=before)
-        if answer["PhysicalResourceId"] != call.physical_id:
-            raise self.cannot_change(["PhysicalResourceId"])
+        answer = self._ask(call, "Update", properties, OldResourceProperties=_as_texts(before))
         return dict(answer.get("Data") or {})
 
     def delete(self, call: Call) -> None:
@@ -80,10 +80,10 @@ class CustomResource(Handler):
             "ResponseURL": f"{functions.meta.endpoint_url}{PATH}?X-Amz-Signature={signature}",
             "StackId": f"arn:{call.partition}:cloudformation:{call.region}:{call.account}:stack/{call.stack_name}/1",
             "RequestId": request,
-            "ResourceType": self.type,
+            "ResourceType": call.definition["Type"],
             "LogicalResourceId": call.logical_id,
             "ServiceToken": properties["ServiceToken"],
-            "ResourceProperties": properties,
+            "ResourceProperties": _as_texts(properties),
             **({} if kind == "Create" else {"PhysicalResourceId": call.physical_id}),
             **more,
         }
@@ -99,7 +99,10 @@ class CustomResource(Handler):
                 "CloudFormation did not receive a response from your custom resource. Please check your logs for "
                 f"requestId [{request}]."
             )
-        if answer["Status"] != "SUCCESS":
+        has_succeeded = answer["Status"] == "SUCCESS"
+        if answer.get("PhysicalResourceId") and (kind == "Create" or (kind == "Update" and has_succeeded)):
+            call.made(answer["PhysicalResourceId"])
+        if not has_succeeded:
             reason = answer.get("Reason", "")
             raise HandlerError(
                 f"Received response status [FAILED] from custom resource. Message returned: {reason} (RequestId: "
@@ -109,6 +112,18 @@ class CustomResource(Handler):
             if answer.get(name) != event[name]:
                 raise HandlerError(f"Invalid response: {name} must be {event[name]}, got {answer.get(name)}")
         return dict(answer)
+
+
+def _as_texts(value: Any) -> Any:
+    """Return properties as a function gets them: all numbers and flags are texts.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/crpg-ref-requests.html
+    """
+    if isinstance(value, Mapping):
+        return {key: _as_texts(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_texts(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 HANDLERS: tuple[Handler, ...] = (CustomResource(),)

@@ -50,11 +50,6 @@ def only(*ids: Any) -> dict[str, Any]:
     }
 
 
-def placement_group_arn(logical_id: str) -> dict[str, str]:
-    arn = "arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:placement-group/"
-    return {"Fn::Sub": f"{arn}${{{logical_id}}}"}
-
-
 def reservation(**properties: Any) -> dict[str, Any]:
     """Return a Capacity Reservation for two nodes; None takes a property away."""
     settings = {
@@ -73,11 +68,9 @@ def reservation(**properties: Any) -> dict[str, Any]:
 
 
 def reserved(**properties: Any) -> Template:
-    """Return a group in a placement group that launches into a reservation made inside of it."""
+    """Return a group that launches into a reservation in no placement group, whose ARN no template can name."""
     template = _group_of_one()
-    inside = {"PlacementGroupArn": placement_group_arn("Placement")}
-    template["Resources"]["Reserved"] = reservation(**{**inside, **properties})
-    group_of(template)["PlacementGroup"] = {"Ref": "Placement"}
+    template["Resources"]["Reserved"] = reservation(**properties)
     group_of(template)["CapacityReservationSpecification"] = only({"Ref": "Reserved"})
     return template
 

@@ -81,12 +81,6 @@ def _empty(template: Template) -> Template:
     return template
 
 
-def _in_a_spread_group() -> Template:
-    template = reserved()
-    template["Resources"]["Placement"]["Properties"]["Strategy"] = "spread"
-    return template
-
-
 def _two_targets() -> Template:
     template = reserved()
     template["Resources"]["Second"] = reservation()
@@ -102,9 +96,8 @@ WRONG_PURCHASES: dict[str, Callable[[], Template]] = {
     ),
     "Only a single Capacity Reservation ID or Capacity Reservation Resource Group ARN is allowed": _two_targets,
     # Reservations as EC2 makes them
-    "Capacity Reservations can be created in cluster placement groups only": _in_a_spread_group,
-    "Error Code: InvalidPlacementGroup.Unknown": lambda: reserved(
-        PlacementGroupArn={"Fn::Sub": "arn:aws:ec2:us-east-1:${AWS::AccountId}:placement-group/no"}
+    "placement-group/mine] does not match pattern": lambda: reserved(
+        PlacementGroupArn={"Fn::Sub": "arn:aws:ec2:us-east-1:${AWS::AccountId}:placement-group/mine"}
     ),
     "You must provide an EndDate value if EndDateType is limited.": lambda: reserved(EndDateType="limited"),
     "The EndDate 2020-01-01T00:00:00Z must be in the future.": lambda: reserved(

@@ -33,6 +33,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "AWS::CloudWatch::Dashboard": ("cloudwatch:PutDashboard",),
     "AWS::DynamoDB::Table": ("dynamodb:CreateTable",),
     "AWS::EC2::CapacityReservation": ("ec2:CreateCapacityReservation",),
+    "Custom::CapacityReservation": ("lambda:InvokeFunction",),
     "AWS::EC2::EIP": ("ec2:AllocateAddress",),
     "AWS::EC2::FlowLog": ("ec2:CreateFlowLogs",),
     "AWS::EC2::InternetGateway": ("ec2:CreateInternetGateway",),

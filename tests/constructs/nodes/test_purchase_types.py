@@ -4,7 +4,17 @@ import pytest
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup
 from cdk_training_cluster.nodes.rules import NodeGroupContext, node_group_problems
-from fleet_scene import FLEET, GROUP, HOOK, PLACEMENT, RESERVATION, RESERVATION_GROUP, TEMPLATE, bought_each, cards
+from fleet_scene import (
+    FLEET,
+    GROUP,
+    HOOK,
+    PLACED_RESERVATION,
+    PLACEMENT,
+    RESERVATION_GROUP,
+    TEMPLATE,
+    bought_each,
+    cards,
+)
 from synthesis import warnings
 
 _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
@@ -12,7 +22,7 @@ _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 # Each way to buy, and what it makes beside the launch template.
 _CALLS: dict[str, tuple[Capacity, list[str]]] = {
     "on_demand": (Capacity.on_demand(), [GROUP, PLACEMENT]),
-    "reservation": (Capacity.reservation(end=UNTIL_CANCELLED), [GROUP, PLACEMENT, RESERVATION]),
+    "reservation": (Capacity.reservation(end=UNTIL_CANCELLED), [GROUP, PLACED_RESERVATION, PLACEMENT]),
     "from_reservation": (Capacity.from_reservation(_ID), [GROUP]),
     "capacity_block": (Capacity.capacity_block(_ID), [GROUP]),
     "spot": (Capacity.spot(), [GROUP]),

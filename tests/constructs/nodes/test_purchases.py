@@ -19,6 +19,7 @@ from cdk_training_cluster import (
 from fleet_scene import (
     GROUP,
     HOOK,
+    PLACED_RESERVATION,
     PLACEMENT,
     RESERVATION,
     RESERVATION_GROUP,
@@ -97,11 +98,14 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
     end: Any, dates: dict[str, str], on_idle: OnIdle
 ) -> None:
     scene = bought(capacity=Capacity.reservation(end=end, on_idle=on_idle))
-    assert scene.kinds == sorted([GROUP, HOOK, PLACEMENT, RESERVATION, TEMPLATE])
+    assert scene.kinds == sorted([GROUP, HOOK, PLACEMENT, PLACED_RESERVATION, TEMPLATE])
     place, _ = scene.only(PLACEMENT)
-    name, reservation = scene.only(RESERVATION)
-    # A placement group has no Arn attribute, and a literal ARN fails the schema's stray pattern.
+    name, reservation = scene.only(PLACED_RESERVATION)
+    function = reservation.pop("ServiceToken")
+    assert scene.template[function["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Function"
+    # A placement group has no Arn attribute.
     assert reservation == {
+        "ServiceTimeout": "1500",
         "InstanceType": "p5.48xlarge",
         "InstanceCount": 8,
         "InstancePlatform": "Linux/UNIX",
@@ -130,7 +134,7 @@ def test_a_reservation_of_another_platform_says_so() -> None:
     scene = bought(
         capacity=Capacity.reservation(end=_END, instance_platform="Red Hat Enterprise Linux"), machine_image=OWN_IMAGE
     )
-    assert scene.only(RESERVATION)[1]["InstancePlatform"] == "Red Hat Enterprise Linux"
+    assert scene.only(PLACED_RESERVATION)[1]["InstancePlatform"] == "Red Hat Enterprise Linux"
 
 
 def test_a_reservation_for_nodes_that_work_alone_is_made_in_no_placement_group() -> None:
@@ -144,17 +148,17 @@ def test_the_tags_of_a_reservation_are_its_own_whatever_an_app_adds() -> None:
     stack = new_stack()
     scene = bought(stack, capacity=Capacity.reservation(end=_END))
     Tags.of(stack).add("team", "ml")
-    assert scene.only(RESERVATION)[1]["TagSpecifications"] == [
+    assert scene.only(PLACED_RESERVATION)[1]["TagSpecifications"] == [
         {"ResourceType": "capacity-reservation", "Tags": _OWN_TAGS}
     ]
-    assert "Tags" not in scene.only(RESERVATION)[1]
+    assert "Tags" not in scene.only(PLACED_RESERVATION)[1]
 
 
 def test_a_reservation_of_a_count_that_is_not_known_yet_follows_it() -> None:
     stack = new_stack()
     count: Any = CfnParameter(stack, "Count", type="Number").value_as_number
     scene = bought(stack, capacity=Capacity.reservation(end=_END), count=count)
-    assert scene.only(RESERVATION)[1]["InstanceCount"] == {"Ref": "Count"}
+    assert scene.only(PLACED_RESERVATION)[1]["InstanceCount"] == {"Ref": "Count"}
     assert _group(scene)["MaxSize"] == {"Ref": "Count"}
 
 
