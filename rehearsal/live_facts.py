@@ -36,6 +36,10 @@ def _alias(arn: str) -> dict[str, Any]:
     return {"FunctionName": function, "Name": name}
 
 
+_RESERVATION = _Reader(
+    "ec2", "describe_capacity_reservations", _listed("CapacityReservationIds"), "CapacityReservations[0]"
+)
+
 _READERS: Mapping[str, Sequence[_Reader]] = {
     "AWS::AutoScaling::AutoScalingGroup": [
         _Reader(
@@ -48,14 +52,8 @@ _READERS: Mapping[str, Sequence[_Reader]] = {
     "AWS::CloudWatch::Alarm": [
         _Reader("cloudwatch", "describe_alarms", _listed("AlarmNames"), "MetricAlarms[0]"),
     ],
-    "AWS::EC2::CapacityReservation": [
-        _Reader(
-            "ec2",
-            "describe_capacity_reservations",
-            _listed("CapacityReservationIds"),
-            "CapacityReservations[0]",
-        )
-    ],
+    "AWS::EC2::CapacityReservation": [_RESERVATION],
+    "Custom::CapacityReservation": [_RESERVATION],
     "AWS::EC2::LaunchTemplate": [
         _Reader(
             "ec2",

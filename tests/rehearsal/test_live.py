@@ -94,7 +94,7 @@ def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> N
     assert all(one["expected"] for one in results["stacks"].values())
     # The local AWS takes the worse of what AWS's documents say.
     refused_by_both = {name for name, one in results["stacks"].items() if one["verdict"] == "refused"}
-    assert {"budget"} <= refused_by_both <= {"budget", "reservation-property"}
+    assert refused_by_both == {"budget", "reservation-property"}
     (answer,) = results["stacks"]["eks"]["sentences"]
     assert answer.startswith("the group's desired size was 1 before the label changed, and is ")
     assert _stacks(account) == {"CDKToolkit"}
@@ -111,10 +111,10 @@ def test_a_refused_stack_settles_no_other(account: LocalAws, tmp_path: Path) -> 
     results = json.loads((tmp_path / "live.json").read_text())
     assert (ended.returncode, results["left"]) == (1, [])
     unexpected = {name for name, one in results["stacks"].items() if not one["expected"]}
-    assert {"reservation"} <= unexpected <= {"reservation", "reservation-property"}
+    assert unexpected == {"reservation"}
     refused = results["stacks"]["reservation"]
     assert refused["verdict"] == "refused"
-    assert "(InsufficientInstanceCapacity)" in refused["sentences"][0]
+    assert "InsufficientInstanceCapacity" in refused["sentences"][0]
     assert f"  {refused['sentences'][0]}\n" in ended.stdout
     accepted = {name for name, one in results["stacks"].items() if one["verdict"] == "accepted"}
     assert {*_PARTS, "p5", "spot-fleet", "grace", "default-target", "lifecycle"} <= accepted
