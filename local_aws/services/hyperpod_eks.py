@@ -21,8 +21,8 @@ from local_aws.services.eks_kept import EksCluster
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 """The add-on that carries out a cluster policy."""
 
-# The page lists 1.28 to 1.34. EKS makes clusters from 1.31 on:
-# https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, in November 2026
+# What the page lists. EKS itself has ended the older ones:
+# https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 _VERSIONS = tuple(f"1.{minor}" for minor in range(28, 35))
 _MODES = ("API", "API_AND_CONFIG_MAP")
 

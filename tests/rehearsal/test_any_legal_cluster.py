@@ -6,6 +6,7 @@ The stacks go straight to the local CloudFormation, without the CDK CLI; the nod
 function's own code.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -113,7 +114,7 @@ def test_a_stopped_group_that_is_bought_otherwise_stays_stopped(aws: LocalAws, t
 
 
 def _deployable(group: Mapping[str, Any], aws: LocalAws) -> dict[str, Any]:
-    """Put an image of its own that exists into a drawn group that has one, and an end that is not over."""
+    """Put an image of the account into a drawn group that has one of its own, and an end that is not over."""
     changed = dict(group)
     end = group["buy"].get("end")
     if isinstance(end, datetime):
@@ -121,7 +122,9 @@ def _deployable(group: Mapping[str, Any], aws: LocalAws) -> dict[str, Any]:
     if group["machine_image"] is not None:
         architecture = instance_type_info(group["instance_types"][0]).architectures[-1]
         filters = [{"Name": "architecture", "Values": [architecture]}]
-        image = aws.client("ec2").describe_images(Filters=filters)["Images"][0]["ImageId"]
+        image = f"ami-{zlib.crc32(architecture.encode()):08x}"
+        if not aws.client("ec2").describe_images(Owners=["self"], Filters=filters)["Images"]:
+            aws.add_image(image, architecture=architecture, root_device_name="/dev/xvda")
         changed["machine_image"] = ec2.MachineImage.generic_linux({aws.region: image})
     return changed
 

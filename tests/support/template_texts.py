@@ -119,6 +119,8 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::Lambda::EventInvokeConfig *",
         "AWS::Lambda::Function Layers.*",
         "AWS::ResourceGroups::Group Resources.*",
+        "AWS::SageMaker::Cluster *ImageId",
+        "AWS::SageMaker::Cluster VpcConfig.*",
     ),
     "numbers as text": (
         "AWS::AutoScaling::AutoScalingGroup M??Size",

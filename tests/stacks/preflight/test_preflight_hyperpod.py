@@ -63,9 +63,9 @@ _VERDICTS: dict[str, tuple[Callable[[], Verdict], Outcome, str]] = {
         "aws eks update-cluster-config --region us-east-1 --name training --access-config authenticationMode=API_AND",
     ),
     "an old version": (
-        lambda: _cluster(_described(version="1.30")),
+        lambda: _cluster(_described(version="1.31")),
         Outcome.FAIL,
-        "training has Kubernetes 1.30, and HyperPod takes 1.31 to 1.34",
+        "training has Kubernetes 1.31, and HyperPod takes 1.32 to 1.34",
     ),
     "a new version": (lambda: _cluster(_described(version="1.35")), Outcome.UNKNOWN, "1.35, newer than the 1.34"),
     "another account's": (

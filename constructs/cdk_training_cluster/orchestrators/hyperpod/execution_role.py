@@ -9,6 +9,7 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.conditions import HERE, in_this_region
 from cdk_training_cluster.nodes.node_role import make_node_role
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cluster_contract.tags import CLUSTER_TAG
 
 _POLICY: Final = "AmazonSageMakerClusterInstanceRolePolicy"
 
@@ -42,12 +43,13 @@ _PODS: Final = (
 )
 
 
-def make_execution_role(scope: Construct, kind: OrchestratorKind) -> iam.Role:
+def make_execution_role(scope: Construct, kind: OrchestratorKind, *, cluster_name: str) -> iam.Role:
     """Make the role of a HyperPod cluster's nodes.
 
     Args:
         scope: The cluster.
         kind: Where jobs run.
+        cluster_name: The value of the tag on the cluster.
     """
     role = make_node_role(scope, services=["sagemaker.amazonaws.com"])
     role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name(_POLICY))
@@ -61,7 +63,7 @@ def make_execution_role(scope: Construct, kind: OrchestratorKind) -> iam.Role:
         iam.PolicyStatement(actions=sorted((*_NETWORK, *pods)), resources=["*"], conditions=in_this_region())
     )
     if pods:
-        _attach_interfaces(role)
+        _attach_interfaces(role, cluster_name)
     interfaces = HERE.arn("ec2", "network-interface/*")
     role.add_to_policy(iam.PolicyStatement(actions=["ec2:CreateTags"], resources=[interfaces]))
     acknowledge(
@@ -72,15 +74,17 @@ def make_execution_role(scope: Construct, kind: OrchestratorKind) -> iam.Role:
     return role
 
 
-def _attach_interfaces(role: iam.Role) -> None:
-    """Let nodes attach more network interfaces to themselves: one has addresses for few pods.
+def _attach_interfaces(role: iam.Role, cluster_name: str) -> None:
+    """Let nodes of this cluster get more network interfaces: one has addresses for few pods.
 
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AttachClusterNodeNetworkInterface.html
     """
     action = "sagemaker:AttachClusterNodeNetworkInterface"
-    role.add_to_policy(iam.PolicyStatement(actions=[action], resources=[HERE.arn("sagemaker", "cluster/*")]))
+    of_this_cluster = {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}}
+    resources = [HERE.arn("sagemaker", "cluster/*")]
+    role.add_to_policy(iam.PolicyStatement(actions=[action], resources=resources, conditions=of_this_cluster))
     acknowledge(
         role,
         "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*]",
-        "The cluster is made with this role, and its id is not known before.",
+        "The cluster is made with this role, and its id is not known before: the condition is on its tag.",
     )

@@ -83,7 +83,7 @@ class HyperPodOrchestrator(Orchestrator):
 
     def make_role(self, cluster: "TrainingCluster") -> iam.Role:
         """Make the execution role."""
-        return make_execution_role(cluster, self.kind)
+        return make_execution_role(cluster, self.kind, cluster_name=cluster.cluster_name)
 
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:  # noqa: ARG002 - all groups alike
         """Return None: HyperPod takes no launch template."""

@@ -21,8 +21,8 @@ SECURITY_GROUP: Final = Form(
     wanted="the id of a security group, such as 'sg-0a1b2c3d4e5f67890'",
 )
 
-KUBERNETES_VERSIONS: Final = ("1.31", "1.34")
-"""The oldest Kubernetes version of EKS, and the newest that HyperPod's page lists.
+KUBERNETES_VERSIONS: Final = ("1.32", "1.34")
+"""The oldest Kubernetes version that EKS still supports, and the newest that HyperPod's page lists.
 
 https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html and
 https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
@@ -100,7 +100,7 @@ class HyperPodSettings:
 
     Attributes:
         engine: What runs jobs; a cluster keeps it for its life, as its network and EKS cluster. Default: - Slurm.
-        eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.31 to 1.34, the VPC CNI and HyperPod's Helm
+        eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.32 to 1.34, the VPC CNI and HyperPod's Helm
             chart installed, in the VPC of the cluster's network. Default: - none: Slurm runs them.
         eks_security_group_id: The cluster security group of the EKS cluster, which nodes join: without it they
             cannot reach the API server. Required with `eks_cluster_arn`. Default: - none.
