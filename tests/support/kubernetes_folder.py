@@ -1,6 +1,7 @@
 """Clusters whose Kubernetes folder is generated, and what is in it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -8,7 +9,8 @@ import yaml
 from cdk_training_cluster import Capacity, GpuSharing, NodeGroup, instance_type_info
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.manifests import generated_files
-from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
+from cdk_training_cluster_stacks.manifests.governance import Governance
+from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes
 from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
 
 # The C library reads the thousands of lines in a tenth of the time.
@@ -53,10 +55,26 @@ def wanted(*groups: NodeGroup, **settings: Any) -> Wanted:
     )
 
 
+def on_hyperpod(*groups: NodeGroup, **settings: Any) -> Wanted:
+    """The same with HyperPod's nodes."""
+    cluster = wanted(*groups, **settings)
+    return replace(cluster, hyperpod=True, groups=[replace(each, label=HYPERPOD_LABEL) for each in cluster.groups])
+
+
+GOVERNED = replace(
+    on_hyperpod(
+        WORKERS, teams=[{"name": "research", "nodes": {"workers": 6}}, {"name": "products", "borrow": False}]
+    ),
+    governance=Governance(priority_classes={"production": 100, "nightly": 10}),
+)
+"""A cluster of HyperPod's that task governance shares."""
+
 FOLDERS: Mapping[str, Wanted] = {
     "workers": wanted(),
     "everything": wanted(WORKERS, SPOT, PARTITIONED, SLICED, **EVERYTHING),
     "volcano": wanted(WORKERS, SPOT, SERVED, **{**EVERYTHING, "queues": "volcano"}),
+    "alone": replace(wanted(), file_system=None),
+    "governed": GOVERNED,
     "neuron": wanted(NEURON, image="public.ecr.aws/neuron/pytorch-training-neuronx:2.8"),
 }
 """Clusters that have everything between them."""

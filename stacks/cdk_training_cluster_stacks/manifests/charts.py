@@ -5,20 +5,14 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from importlib import resources
 from typing import Any
 
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
-from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.manifests.group_nodes import GPU, GroupNodes
+from cdk_training_cluster_stacks.manifests.group_nodes import GPU, GroupNodes, affinity_to
 from cdk_training_cluster_stacks.manifests.objects import as_yaml
 from cdk_training_cluster_stacks.manifests.volcano import SCHEDULER
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
-
-# What OpenCost's own default for AWS says of a vCPU and a GiB; the rest of a node's price is that of its GPUs.
-# https://github.com/opencost/opencost/blob/develop/configs/aws.json
-_CPU_USD, _GIB_USD = Decimal("0.031611"), Decimal("0.004237")
 
 _SYSTEM = {"key": "CriticalAddonsOnly", "operator": "Exists"}
 
@@ -92,12 +86,13 @@ def _chosen(wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Any], Sequence[s
         yield from _plugins(wanted, nvidia)
     if settings.karpenter:
         yield "karpenter", _karpenter(wanted), ()
-    queue = "kueue" if settings.queues == "kueue" else "volcano"
-    yield queue, _kueue() if queue == "kueue" else {"custom": {"scheduler_config_override": SCHEDULER}}, ()
+    queues = [settings.queues] if wanted.governance is None else []
+    for queue in queues:
+        yield queue, _kueue() if queue == "kueue" else {"custom": {"scheduler_config_override": SCHEDULER}}, ()
     # Its runtimes stand in the folder, with this cluster's nodes.
-    yield "trainer", {}, (queue,)
+    yield "trainer", {}, queues
     if nvidia and not _is_partitioned(nvidia):
-        yield "dcgm-exporter", _dcgm(), ()
+        yield "dcgm-exporter", _dcgm(nvidia), ()
     if settings.job_queue_url is not None:
         yield "keda", {}, ()
     if settings.prometheus_url is not None:
@@ -105,13 +100,10 @@ def _chosen(wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Any], Sequence[s
 
 
 def _plugins(wanted: Wanted, nvidia: Sequence[GroupNodes]) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
-    if any(each.efas for each in wanted.groups):
-        types = sorted({name for each in wanted.groups if each.efas for name in each.group.instance_types})
-        yield (
-            "efa-device-plugin",
-            {"supportedInstanceLabels": {"values": types}, "tolerations": _tolerations(wanted.groups)},
-            (),
-        )
+    with_efa = [each for each in wanted.groups if each.efas]
+    if with_efa:
+        labels = {"values": _types(with_efa)}
+        yield "efa-device-plugin", {"supportedInstanceLabels": labels, "tolerations": _tolerations(wanted.groups)}, ()
     if _is_partitioned(nvidia):
         yield "gpu-operator", _gpu_operator(nvidia), ()
     elif nvidia:
@@ -121,7 +113,7 @@ def _plugins(wanted: Wanted, nvidia: Sequence[GroupNodes]) -> Iterator[tuple[str
     if neuron:
         # Node repair is EKS's.
         plugin = {"tolerations": [_SYSTEM, *_tolerations(neuron)]}
-        yield "neuron", {"npd": {"enabled": False}, "devicePlugin": plugin}, ()
+        yield "neuron", {"npd": {"enabled": False}, "neuronInstances": _types(neuron), "devicePlugin": plugin}, ()
 
 
 def _is_partitioned(nvidia: Sequence[GroupNodes]) -> bool:
@@ -166,6 +158,10 @@ def _tolerations(groups: Sequence[GroupNodes]) -> list[Mapping[str, str]]:
     return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in sorted(keys)]
 
 
+def _types(groups: Sequence[GroupNodes]) -> list[str]:
+    return sorted({name for each in groups for name in each.group.instance_types})
+
+
 def _mig_layout(nodes: GroupNodes) -> list[Mapping[str, Any]]:
     """Return a layout as NVIDIA's mig-parted reads it: https://github.com/NVIDIA/mig-parted"""
     partitions = {} if nodes.sharing is None else dict(nodes.sharing.partitions_of(nodes.info))
@@ -192,10 +188,10 @@ def _shared(nodes: GroupNodes) -> Mapping[str, Any]:
     return {key: {"failRequestsGreaterThanOne": True, "resources": resources_}}
 
 
-def _dcgm() -> Mapping[str, Any]:
+def _dcgm(nvidia: Sequence[GroupNodes]) -> Mapping[str, Any]:
     return {
         "serviceMonitor": {"enabled": False},
-        "nodeSelector": {"nvidia.com/gpu.present": "true"},
+        "affinity": affinity_to(nvidia),
         "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
     }
 
@@ -225,37 +221,14 @@ def _karpenter(wanted: Wanted) -> Mapping[str, Any]:
 
 
 def _opencost(wanted: Wanted) -> Mapping[str, Any]:
+    # OpenCost takes the On-Demand price of each node's type from AWS's price list, which needs no credentials. Its
+    # custom prices are one price of a CPU, a GiB and a GPU for all nodes.
+    # https://opencost.io/docs/configuration/aws
     prometheus = {
         "internal": {"enabled": False},
         "external": {"enabled": True, "url": wanted.settings.prometheus_url},
     }
-    custom = _prices(wanted)
-    return {
-        "opencost": {
-            "prometheus": prometheus,
-            **(
-                {} if custom is None else {"customPricing": {"enabled": True, "provider": "aws", "costModel": custom}}
-            ),
-        }
-    }
-
-
-def _prices(wanted: Wanted) -> Mapping[str, Any] | None:
-    """Return OpenCost's prices from the library's price book; None: the book has none of these nodes."""
-    book = committed_prices()
-    for nodes in wanted.groups:
-        price = book.on_demand.get(nodes.info.name, wanted.region)
-        accelerators = nodes.info.nvidia_gpu_count or nodes.info.neuron_device_count
-        if price is None or not accelerators:
-            continue
-        rest = price.usd - _CPU_USD * nodes.info.vcpus - _GIB_USD * nodes.info.memory_mib / 1024
-        return {
-            "description": f"On-Demand price of {nodes.info.name} in {wanted.region}: {price.usd} USD an hour",
-            "CPU": str(_CPU_USD),
-            "RAM": str(_GIB_USD),
-            "GPU": f"{rest / accelerators:.6f}",
-        }
-    return None
+    return {"opencost": {"exporter": {"defaultClusterId": wanted.name}, "prometheus": prometheus}}
 
 
 def _text(document: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+from cdk_training_cluster_stacks.manifests.group_nodes import affinity_to
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 from cluster_contract import node_files
@@ -116,23 +117,12 @@ def _equal(template: str) -> str:
 
 def _daemon_set(wanted: Wanted) -> Object:
     labels = {"app.kubernetes.io/name": _NAME}
-    # The nodes that have a watchdog; the system nodes have none.
-    groups = {
-        "key": wanted.groups[0].label,
-        "operator": "In",
-        "values": [each.name for each in wanted.groups],
-    }
     pod: dict[str, Any] = {
         "serviceAccountName": _NAME,
         "priorityClassName": "system-node-critical",
         "tolerations": [{"operator": "Exists"}],
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": [groups]}]
-                }
-            }
-        },
+        # The nodes that have a watchdog; the system nodes have none.
+        "affinity": affinity_to(wanted.groups),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": 65534,

@@ -54,11 +54,15 @@ def generated_files(wanted: Wanted) -> Mapping[str, str]:
 def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
     """Return the objects that `kubectl apply -k` makes, by file, in the order in which they need each other."""
     settings = wanted.settings
-    return {
+    # Task governance makes these of its own, and undoes what others change in them.
+    shared = {
         "namespaces": namespaces(wanted),
         "priorities": priorities(wanted),
         "limits": limits(wanted),
         "queues": kueue_queues(wanted) if settings.queues == "kueue" else volcano_queues(wanted),
+    }
+    return {
+        **(shared if wanted.governance is None else {}),
         "file-system": [] if wanted.file_system is None else volumes(wanted),
         "drained-nodes": drained_nodes(wanted),
         "runtimes": runtimes(wanted),

@@ -1,8 +1,9 @@
 """What pods find on the nodes of a group: what they may ask for, and how they get there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cdk_training_cluster import GpuSharing, InstanceTypeInfo, NodeGroup
 from cdk_training_cluster.network import network_interfaces
@@ -165,3 +166,14 @@ class GroupNodes:
             return {}
         pages = {HUGE_PAGES: f"{JOB_PAGES_MIB * nodes}Mi"} if self.huge_pages else {}
         return {EFA: str(self.efas * nodes), **pages}
+
+
+def affinity_to(groups: Sequence[GroupNodes]) -> Mapping[str, Any]:
+    """Return what keeps a daemon set on the nodes of some groups, by the label that the engine gives them.
+
+    Args:
+        groups: The groups, at least one.
+    """
+    expression = {"key": groups[0].label, "operator": "In", "values": [each.name for each in groups]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

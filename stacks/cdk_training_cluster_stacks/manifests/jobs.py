@@ -19,6 +19,9 @@ DEFAULT_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch-training:2.9.0-
 Source: https://gallery.ecr.aws/deep-learning-containers/pytorch-training
 """
 
+WORKSPACE, PROGRAM = "workspace", "train.py"
+"""The ConfigMap with the user's program, and the program, where there is no file system that jobs run it from."""
+
 _API = "trainer.kubeflow.org/v1alpha1"
 # Those that nothing else counts, such as of torchrun without `cluster-run`: they would go on for ever, and be billed.
 _RESTARTS = 10
@@ -92,7 +95,7 @@ def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
         "TrainingRuntime",
         nodes.name,
         api=_API,
-        namespace=team.name,
+        namespace=team.namespace,
         labels={"trainer.kubeflow.org/framework": "torch"},
         spec=plain({"mlPolicy": {"numNodes": 1, "torch": {}}, **policy, "template": template}),
     )
@@ -107,6 +110,8 @@ def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
     volumes: list[Object] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     if wanted.file_system is not None:
         volumes.append({"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}})
+    else:
+        volumes.append({"name": WORKSPACE, "configMap": {"name": WORKSPACE}})
     return {
         # JobSet's default is OnFailure, with which a container starts again in a pod whose job has failed.
         # https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
@@ -130,6 +135,8 @@ def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> O
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - what shared memory is called
     if file_system is not None:
         mounts.append({"name": CLAIM, "mountPath": file_system.mount_point})
+    else:
+        mounts.append({"name": WORKSPACE, "mountPath": f"/{WORKSPACE}", "readOnly": True})
     return {
         "name": "node",
         "image": image_of(wanted, nodes),
@@ -143,10 +150,10 @@ def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> O
     }
 
 
-def _in_queue(wanted: Wanted, made: Object) -> Object:
+def _in_queue(wanted: Wanted, team: Team, made: Object) -> Object:
     """Put a job into its team's queue."""
     if wanted.settings.queues == "kueue":
-        made["metadata"]["labels"] = {kueue.QUEUE_LABEL: kueue.LOCAL_QUEUE, kueue.PRIORITY_LABEL: _NORMAL}
+        made["metadata"]["labels"] = kueue.job_labels(wanted, team, _NORMAL)
     return made
 
 
@@ -179,10 +186,10 @@ def _train_job(wanted: Wanted, team: Team, nodes: GroupNodes, name: str, trainer
         "TrainJob",
         f"{name}-{nodes.name}"[:63].rstrip("-"),
         api=_API,
-        namespace=team.name,
+        namespace=team.namespace,
         spec={"runtimeRef": reference, "trainer": {"numProcPerNode": processes, **trainer}},
     )
-    return _in_queue(wanted, job)
+    return _in_queue(wanted, team, job)
 
 
 def program_of(wanted: Wanted) -> PurePosixPath:
@@ -191,7 +198,8 @@ def program_of(wanted: Wanted) -> PurePosixPath:
     Args:
         wanted: The cluster.
     """
-    return PurePosixPath("/workspace" if wanted.file_system is None else wanted.file_system.mount_point) / "train.py"
+    folder = f"/{WORKSPACE}" if wanted.file_system is None else wanted.file_system.mount_point
+    return PurePosixPath(folder) / PROGRAM
 
 
 def _training(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
@@ -231,10 +239,10 @@ def share_job(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
         "Job",
         f"share-{nodes.name}",
         api="batch/v1",
-        namespace=team.name,
+        namespace=team.namespace,
         spec={"backoffLimit": 2, "template": {"spec": pod_of_a_share(wanted, nodes)}},
     )
-    return _in_queue(wanted, job)
+    return _in_queue(wanted, team, job)
 
 
 def pod_of_a_share(wanted: Wanted, nodes: GroupNodes) -> Object:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cdk_training_cluster import Capacity
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.layouts import wants_efa
 from cdk_training_cluster.orchestrators.eks.node_groups import labels
@@ -29,20 +30,45 @@ def node_pools(wanted: Wanted) -> Sequence[Object]:
 
 
 def launchable(nodes: GroupNodes) -> bool:
-    """Say whether Karpenter can buy a group's nodes: on demand, on the Spot market, in a reservation or block.
+    """Return whether Karpenter can buy the nodes of a group.
 
     Args:
-        nodes: The group. A reservation that the cluster makes is left to its node group, which is launched into it.
+        nodes: The group. A reservation that the cluster makes lies in a placement group whose name exists after the
+            deployment only, so its nodes are left to the node group.
     """
-    capacity = nodes.group.capacity
-    return not capacity.makes_reservation and not capacity.owned_by_spot_fleet
+    return bool(capacity_types(nodes.group.capacity))
+
+
+def capacity_types(capacity: Capacity) -> Sequence[str]:
+    """Return Karpenter's capacity types of a way to buy; empty: it launches no such nodes.
+
+    Karpenter prefers `reserved`, and buys nothing else unless the list names it: a group with a Capacity Block waits
+    for the block.
+
+    Args:
+        capacity: The way to buy.
+
+    Source: https://karpenter.sh/docs/tasks/odcrs/
+    """
+    if capacity.makes_reservation or capacity.owned_by_spot_fleet or capacity.training_plan_arn is not None:
+        return []
+    if capacity.uses_spot:
+        return ["spot"]
+    if not _reservations(capacity):
+        return ["on-demand"]
+    return ["reserved", "on-demand"] if capacity.falls_back else ["reserved"]
+
+
+def _reservations(capacity: Capacity) -> Sequence[str]:
+    """Return the reservations and Capacity Blocks, which Karpenter selects alike."""
+    return [*capacity.reservation_ids, *capacity.block_ids]
 
 
 def _pool(wanted: Wanted, nodes: GroupNodes) -> Object:
     requirements = [
         _one_of("node.kubernetes.io/instance-type", nodes.group.instance_types),
         _one_of("topology.kubernetes.io/zone", [wanted.zone]),
-        _one_of("karpenter.sh/capacity-type", [_capacity_type(nodes)]),
+        _one_of("karpenter.sh/capacity-type", capacity_types(nodes.group.capacity)),
     ]
     # A count may be a token in an app; in a file it is a number.
     most = {
@@ -83,16 +109,10 @@ def _one_of(key: str, values: Sequence[str]) -> Mapping[str, Any]:
     return {"key": key, "operator": "In", "values": [*values]}
 
 
-def _capacity_type(nodes: GroupNodes) -> str:
-    capacity = nodes.group.capacity
-    if capacity.uses_spot:
-        return "spot"
-    return "reserved" if capacity.reservation_ids else "on-demand"
-
-
 def _class(wanted: Wanted, nodes: GroupNodes) -> Object:
     group = nodes.group
-    reservations = [{"id": each} for each in group.capacity.reservation_ids if not each.startswith("arn:")]
+    reservations = [{"id": each} for each in _reservations(group.capacity)]
+    placement = group.capacity.placement_group
     storage = {"instanceStorePolicy": "RAID0"} if nodes.info.instance_store_nvme else {}
     return an_object(
         "EC2NodeClass",
@@ -107,6 +127,9 @@ def _class(wanted: Wanted, nodes: GroupNodes) -> Object:
                 "securityGroupSelectorTerms": [{"id": PLACES[2]}, {"id": PLACES[3]}],
                 "networkInterfaces": _interfaces(nodes),
                 **({"capacityReservationSelectorTerms": reservations} if reservations else {}),
+                # EC2 launches into a reservation of a placement group only what is launched into the group too.
+                # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
+                **({} if placement is None else {"placementGroupSelector": {"name": placement}}),
                 **storage,
                 "blockDeviceMappings": [
                     {

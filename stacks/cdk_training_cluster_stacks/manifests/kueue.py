@@ -18,6 +18,20 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """What names the priority of a job."""
 
 
+def job_labels(wanted: Wanted, team: Team, priority: str) -> dict[str, str]:
+    """Return the labels that put a job into its team's queue.
+
+    Args:
+        wanted: The cluster.
+        team: The team.
+        priority: The priority. Task governance has its own ones, and the job gets the lowest of them.
+    """
+    governance = wanted.governance
+    if governance is not None:
+        return {QUEUE_LABEL: governance.queue(team.namespace), PRIORITY_LABEL: governance.lowest_priority}
+    return {QUEUE_LABEL: LOCAL_QUEUE, PRIORITY_LABEL: priority}
+
+
 def kueue_queues(wanted: Wanted) -> Sequence[Object]:
     """Return flavours, and a queue for each team.
 
@@ -58,7 +72,7 @@ def _cluster_queue(wanted: Wanted, team: Team) -> Object:
         spec=plain(
             {
                 "cohortName": wanted.name,
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.namespace}},
                 "queueingStrategy": "BestEffortFIFO",
                 "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
                 # Teams borrow in proportion to what is their own.
@@ -76,4 +90,4 @@ def _amount(name: str, offered: object, *, borrow: bool) -> Object:
 
 
 def _local_queue(team: Team) -> Object:
-    return an_object("LocalQueue", LOCAL_QUEUE, api=_API, namespace=team.name, spec={"clusterQueue": team.name})
+    return an_object("LocalQueue", LOCAL_QUEUE, api=_API, namespace=team.namespace, spec={"clusterQueue": team.name})

@@ -1,10 +1,12 @@
 """The part of the folder that is its user's: values of the deployed cluster, and changes to what is generated."""
 
 from collections.abc import Mapping, Sequence
+from importlib import resources
 
 import yaml
 
 from cdk_training_cluster_stacks.manifests import karpenter, storage
+from cdk_training_cluster_stacks.manifests.jobs import PROGRAM, WORKSPACE
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
 _PLACES: Mapping[str, str] = {
@@ -53,7 +55,12 @@ def overlay_files(wanted: Wanted, known: Mapping[str, str]) -> Mapping[str, str]
         known: Values of the deployed cluster.
     """
     names = places(wanted)
-    files = {"overlay/kustomization.yaml": _kustomization(names)}
+    spaces = [team.namespace for team in wanted.teams] if wanted.file_system is None else []
+    files = {"overlay/kustomization.yaml": _kustomization(names, spaces)}
+    if spaces:
+        files[f"overlay/{PROGRAM}"] = (
+            resources.files(__package__).joinpath("example_training.py").read_text(encoding="utf-8")
+        )
     if names:
         files["overlay/deployed.env"] = deployed_env(names, known)
     return files
@@ -75,24 +82,25 @@ def deployed_env(names: Sequence[str], known: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kustomization(names: Sequence[str]) -> str:
+def _kustomization(names: Sequence[str], spaces: Sequence[str]) -> str:
     content: dict[str, object] = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": ["../manifests"],
     }
+    values = [_config_map("deployed-values", "default", envs=["deployed.env"])] if names else []
+    # A ConfigMap holds 1 MiB: https://kubernetes.io/docs/concepts/configuration/configmap/
+    programs = [_config_map(WORKSPACE, each, files=[PROGRAM]) for each in spaces]
+    if values or programs:
+        content["configMapGenerator"] = [*values, *programs]
     if names:
-        content["configMapGenerator"] = [
-            {
-                "name": "deployed-values",
-                "namespace": "default",
-                "envs": ["deployed.env"],
-                "options": {"disableNameSuffixHash": True},
-            }
-        ]
         content["replacements"] = [_replacement(name) for name in names]
     head = "# Yours: it is written once. Patches of what is generated in ../manifests go here, under `patches:`.\n"
     return head + yaml.safe_dump(content, sort_keys=False, width=118)
+
+
+def _config_map(name: str, namespace: str, **content: Sequence[str]) -> Mapping[str, object]:
+    return {"name": name, "namespace": namespace, **content, "options": {"disableNameSuffixHash": True}}
 
 
 def _replacement(name: str) -> Mapping[str, object]:

@@ -60,7 +60,7 @@ def namespaces(wanted: Wanted) -> Sequence[Object]:
     Args:
         wanted: The cluster.
     """
-    return [an_object("Namespace", team.name, labels=TEAM_LABEL) for team in wanted.teams]
+    return [an_object("Namespace", team.namespace, labels=TEAM_LABEL) for team in wanted.teams]
 
 
 def limits(wanted: Wanted) -> Sequence[Object]:
@@ -79,7 +79,7 @@ def _quota(wanted: Wanted, team: Team) -> Object:
     return an_object(
         "ResourceQuota",
         "nodes",
-        namespace=team.name,
+        namespace=team.namespace,
         spec={"hard": {f"requests.{name}": amount for name, amount in most.items()}},
     )
 
@@ -94,7 +94,7 @@ def _range(wanted: Wanted, team: Team) -> Object:
         "default": {"memory": "4Gi"},
         "max": {"memory": written("memory", memory), "cpu": written("cpu", cpu)},
     }
-    return an_object("LimitRange", "containers", namespace=team.name, spec={"limits": [limit]})
+    return an_object("LimitRange", "containers", namespace=team.namespace, spec={"limits": [limit]})
 
 
 def priorities(wanted: Wanted) -> Sequence[Object]:

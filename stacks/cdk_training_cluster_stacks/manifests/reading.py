@@ -8,6 +8,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_stacks.manifests.governance import Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes
 from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
 from cluster_contract.tags import CLUSTER_TAG
@@ -28,6 +29,7 @@ def wanted_of(cluster: ClusterFile) -> Wanted:
         ValueError: Its jobs do not run on Kubernetes.
     """
     settings, hyperpod = _kubernetes(cluster)
+    governance = _governance(cluster, settings)
     facts = [each.to_info() for each in cluster.instance_type_facts]
     groups = [each.to_node_group(cluster.region) for each in cluster.node_groups]
     nodes = [
@@ -48,6 +50,7 @@ def wanted_of(cluster: ClusterFile) -> Wanted:
         file_system=_file_system(cluster),
         settings=settings,
         hyperpod=hyperpod,
+        governance=governance,
         **minutes,
     )
 
@@ -64,6 +67,18 @@ def _kubernetes(cluster: ClusterFile) -> tuple[KubernetesSettings, bool]:
         f"{cluster.name} runs no jobs on Kubernetes: write orchestrator: eks, or orchestrator: {{hyperpod: {{engine: "
         "eks}}, into its cluster file"
     )
+
+
+def _governance(cluster: ClusterFile, settings: KubernetesSettings) -> Governance | None:
+    hyperpod = cluster.orchestrator.hyperpod
+    if hyperpod is None or not hyperpod.priority_classes:
+        return None
+    if settings.queues != "kueue":
+        raise ValueError(
+            f"kubernetes.queues must be kueue beside priority_classes, got {settings.queues}: task governance admits "
+            "jobs with its own Kueue; leave one of them out"
+        )
+    return Governance(priority_classes=hyperpod.priority_classes)
 
 
 def _file_system(cluster: ClusterFile) -> FileSystem | None:

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from cdk_training_cluster_stacks.manifests import drained_nodes
 from cdk_training_cluster_stacks.manifests.charts import Release
+from cdk_training_cluster_stacks.manifests.governance import quota_command
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
-from cdk_training_cluster_stacks.manifests.jobs import image_of, program_of
+from cdk_training_cluster_stacks.manifests.jobs import PROGRAM, image_of, program_of
+from cdk_training_cluster_stacks.manifests.karpenter import launchable
 from cdk_training_cluster_stacks.manifests.overlay import places
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
@@ -18,7 +20,7 @@ Files that you have changed are not overwritten; `overlay/` is yours.
 ## Apply
 
 {deployed}1. Let kubectl reach the cluster: {reach}.
-2. `helmfile apply` installs the charts of `helmfile.yaml` at fixed versions.
+2. `helmfile apply` installs the charts of `helmfile.yaml` at fixed versions.{quotas}
 3. `kubectl diff -k overlay`, then `kubectl apply --server-side -k overlay`: what charts bring has to be there first.
 4. `kubectl create -f {job}` starts a job; `kubectl get workloads --all-namespaces` shows who waits for what.
 {start}{training}{argocd}
@@ -47,6 +49,12 @@ A drained node has the taint `{drained}`; `kubectl describe node` says why.
 |---|---|---|
 {teams}
 {notes}"""
+
+
+_CHANGED_PRIORITY = (
+    "Jobs have the lowest priority of `priority_classes`: give one a higher one with its label "
+    "`kueue.x-k8s.io/priority-class`."
+)
 
 
 def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) -> str:
@@ -85,7 +93,8 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         "\n"
     )
     training = (
-        f"\nA job `fsdp-…` runs your `{program_of(wanted)}`: put it there, or change the job's `command`.\n"
+        f"\nA job `fsdp-…` runs your `{program_of(wanted)}`: {_how_it_gets_there(wanted)}, or change the job's "
+        "`command`.\n"
         if any("fsdp-" in each for each in jobs)
         else ""
     )
@@ -96,6 +105,7 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
         job=job,
         start=start,
         training=training,
+        quotas=_quotas(wanted),
         argocd=argocd,
         drained=drained_nodes.KEY,
         charts="\n".join(f"| {each.name} | {each.chart.version} | {each.chart.purpose} |" for each in installed),
@@ -111,6 +121,31 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
     )
 
 
+def _how_it_gets_there(wanted: Wanted) -> str:
+    if wanted.file_system is not None:
+        return "put it there"
+    return (
+        f"it is `overlay/{PROGRAM}`, an example that trains a small model on random tokens. Replace it with a "
+        "program of at most 1 MiB and apply the overlay again, put yours into an `image`"
+    )
+
+
+def _quotas(wanted: Wanted) -> str:
+    """Return the step that lets task governance make what the folder's objects lie in."""
+    if wanted.governance is None:
+        return ""
+    groups = {each.name: each for each in wanted.groups}
+    commands = [
+        quota_command(wanted.name, wanted.region, team.name, team.nodes, groups, borrow=team.borrow)
+        for team in wanted.teams
+    ]
+    about = (
+        "   Kueue is not among them: the EKS add-on `amazon-sagemaker-hyperpod-taskgovernance` brings it, and takes "
+        "no other one beside it. It makes a namespace and a queue of each team's quota:"
+    )
+    return "\n" + "\n".join([about, "", "   ```console", *(f"   {each}" for each in commands), "   ```"]) + "\n"
+
+
 def _asked(nodes: GroupNodes) -> Mapping[str, str]:
     return nodes.whole_node if nodes.sharing is None else nodes.one_share
 
@@ -121,13 +156,30 @@ def _nodes(nodes: object) -> str:
 
 def _notes(wanted: Wanted) -> Sequence[str]:
     settings = wanted.settings
-    notes = []
+    notes = [_CHANGED_PRIORITY] if wanted.governance is not None else []
     if settings.karpenter:
         notes.append(
             "Karpenter's controller needs an IAM role for the service account `karpenter` in `kube-system` (a "
             "pod identity association, see https://karpenter.sh/docs/getting-started/). The nodes of a gang are "
             "close together in a placement group only: patch `placementGroupSelector` into its EC2NodeClass. Stops "
             "by idle, schedule and budget act on node groups, and not on nodes that Karpenter launches."
+        )
+        notes += [
+            f"Karpenter launches the nodes of {each.name} into its Capacity Block alone: pods wait until the block "
+            "is active. Karpenter drains its nodes 40 minutes before the block ends."
+            for each in wanted.groups
+            if each.group.capacity.block_id is not None
+        ]
+        notes += [
+            f"Karpenter launches no nodes of {each.name}, which is bought with `{each.group.capacity.call}`: its "
+            "node group does, and its jobs wait for `training-cluster start <file>`."
+            for each in wanted.groups
+            if not launchable(each)
+        ]
+    if settings.prometheus_url is not None and wanted.hyperpod:
+        notes.append(
+            "OpenCost finds no price of HyperPod's types (`ml.…`) in EC2's price list: compare the shares of teams "
+            "that it shows, and not its dollars."
         )
     if settings.job_queue_url is not None:
         notes.append(

@@ -31,14 +31,14 @@ def scaled_jobs(wanted: Wanted) -> Sequence[Object]:
         "TriggerAuthentication",
         "job-queue",
         api="keda.sh/v1alpha1",
-        namespace=team.name,
+        namespace=team.namespace,
         spec={"podIdentity": {"provider": "aws"}},
     )
     scaled = an_object(
         "ScaledJob",
         "from-queue",
         api="keda.sh/v1alpha1",
-        namespace=team.name,
+        namespace=team.namespace,
         spec={
             "jobTargetRef": {"backoffLimit": 2, "template": {"spec": pod}},
             "pollingInterval": 30,
@@ -57,5 +57,5 @@ def scaled_jobs(wanted: Wanted) -> Sequence[Object]:
     )
     if wanted.settings.queues == "kueue":
         # KEDA gives its jobs the labels of the ScaledJob.
-        scaled["metadata"]["labels"] = {kueue.QUEUE_LABEL: kueue.LOCAL_QUEUE, kueue.PRIORITY_LABEL: "background"}
+        scaled["metadata"]["labels"] = kueue.job_labels(wanted, team, "background")
     return [identity, scaled]

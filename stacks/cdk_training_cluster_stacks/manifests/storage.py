@@ -42,7 +42,7 @@ def volumes(wanted: Wanted) -> Sequence[Object]:
                     "mountOptions": ["flock", "noatime"],
                     "persistentVolumeReclaimPolicy": "Retain",
                     "storageClassName": "",
-                    "claimRef": {"namespace": team.name, "name": CLAIM},
+                    "claimRef": {"namespace": team.namespace, "name": CLAIM},
                     "csi": {
                         "driver": DRIVER,
                         "volumeHandle": PLACES[0],
@@ -53,7 +53,7 @@ def volumes(wanted: Wanted) -> Sequence[Object]:
             an_object(
                 "PersistentVolumeClaim",
                 CLAIM,
-                namespace=team.name,
+                namespace=team.namespace,
                 spec={
                     "accessModes": ["ReadWriteMany"],
                     "storageClassName": "",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cdk_training_cluster_stacks.cluster_file.kubernetes import DEFAULT_TEAM, KubernetesSettings, TeamSettings
+from cdk_training_cluster_stacks.manifests.governance import NAMESPACE_PREFIX, Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 
 
@@ -26,12 +27,14 @@ class Team:
     """A team and its nodes.
 
     Attributes:
-        name: Its name, and that of its namespace.
+        name: Its name.
+        namespace: Its namespace.
         nodes: How many nodes of each node group are its own.
         borrow: Whether its jobs may use nodes that others leave idle.
     """
 
     name: str
+    namespace: str
     nodes: Mapping[str, int]
     borrow: bool
 
@@ -48,6 +51,8 @@ class Wanted:
         file_system: Its file system. None: it has none.
         settings: What the file says of Kubernetes.
         hyperpod: Whether the nodes are HyperPod's, whose chart brings the device plugins.
+        governance: What HyperPod's task governance is told, whose add-on brings Kueue, namespaces and queues. None:
+            it is not used.
         idle_minutes: After how many idle minutes nodes may go.
     """
 
@@ -58,6 +63,7 @@ class Wanted:
     file_system: FileSystem | None
     settings: KubernetesSettings
     hyperpod: bool = False
+    governance: Governance | None = None
     idle_minutes: int = 60
 
     @cached_property
@@ -77,6 +83,7 @@ class Wanted:
         return [
             Team(
                 name=team.name,
+                namespace=f"{NAMESPACE_PREFIX}{team.name}" if self.governance else team.name,
                 nodes={
                     name: left[name] // sharers if team.nodes is None else team.nodes.get(name, 0) for name in counts
                 },

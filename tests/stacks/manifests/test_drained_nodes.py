@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
 from cdk_training_cluster_stacks.manifests.drained_nodes import KEY
 from cdk_training_cluster_stacks.manifests.drained_taint import Node, Watch
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
@@ -221,7 +220,11 @@ def test_it_runs_on_every_node_with_a_watchdog_whatever_taints_that_has(cluster:
             "nodeSelectorTerms"
         ]
     )
-    assert term == {"key": NODE_GROUP_LABEL, "operator": "In", "values": [each.name for each in cluster.groups]}
+    assert term == {
+        "key": cluster.groups[0].label,
+        "operator": "In",
+        "values": [each.name for each in cluster.groups],
+    }
 
 
 @every_folder

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
+from cdk_training_cluster import Capacity
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files, write_folder
 from cdk_training_cluster_stacks.manifests.command import run
 from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
 from cdk_training_cluster_stacks.manifests.reading import deployed_values, known_values, wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
-from kubernetes_folder import FOLDERS, wanted
+from kubernetes_folder import FOLDERS, WORKERS, objects, wanted
 
 KNOWN = {
     "FILE_SYSTEM_ID": "fs-0a1b2c3d4e5f67890",
@@ -93,8 +95,11 @@ def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: Wanted, 
     ).stdout
     made = list(yaml.safe_load_all(text))
     volumes = [each["spec"]["csi"] for each in made if each["kind"] == "PersistentVolume"]
-    assert [each["volumeHandle"] for each in volumes] == ["fs-0a1b2c3d4e5f67890"] * len(cluster.teams)
-    assert {each["volumeAttributes"]["mountname"] for each in volumes} == {"abc"}
+    mounted = [each.namespace for each in cluster.teams if cluster.file_system is not None]
+    assert [each["volumeHandle"] for each in volumes] == ["fs-0a1b2c3d4e5f67890"] * len(mounted)
+    assert {each["volumeAttributes"]["mountname"] for each in volumes} == ({"abc"} if mounted else set())
+    programs = {each["metadata"]["namespace"] for each in made if each["metadata"]["name"] == "workspace"}
+    assert programs == {each.namespace for each in cluster.teams} - {*mounted}
     for each in made:
         if each["kind"] == "EC2NodeClass":
             assert each["spec"]["role"] == "fill-in-node-role-name"
@@ -118,6 +123,35 @@ def test_the_page_says_how_nodes_start_and_whose_program_a_job_runs() -> None:
     assert "runs your `/fsx/train.py`" in page
     assert "`private_access_cidrs` or `public_access_cidrs`" in page
     assert "training-cluster start" not in generated_files(wanted(karpenter=True))["README.md"]
+
+
+def test_without_a_file_system_a_job_runs_the_program_of_the_overlay() -> None:
+    cluster = FOLDERS["alone"]
+    (runtime,) = objects(cluster, "TrainingRuntime")
+    (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    pod = job["template"]["spec"]["template"]["spec"]
+    (volume,) = (each for each in pod["volumes"] if "configMap" in each)
+    (container,) = pod["containers"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == volume["name"])
+    overlay = overlay_files(cluster, {})
+    (made,) = yaml.safe_load(overlay["overlay/kustomization.yaml"])["configMapGenerator"]
+    assert (made["name"], made["namespace"]) == (volume["configMap"]["name"], runtime["metadata"]["namespace"])
+    (file,) = made["files"]
+    program = overlay[f"overlay/{file}"]
+    compile(program, file, "exec")
+    assert "fully_shard" in program
+    commands = [each["spec"]["trainer"]["command"] for each in objects(cluster, "TrainJob")]
+    assert f"{mount['mountPath']}/{file}" in [command[-1] for command in commands]
+    assert f"runs your `{mount['mountPath']}/{file}`: it is `overlay/{file}`" in generated_files(cluster)["README.md"]
+    assert "overlay/train.py" not in overlay_files(wanted(), {})
+
+
+def test_the_page_says_which_nodes_karpenter_waits_for_and_leaves() -> None:
+    block = replace(WORKERS, name="block", capacity=Capacity.capacity_block("cr-0a1b2c3d4e5f67890"))
+    made = replace(WORKERS, name="made", capacity=Capacity.reservation(end=datetime(2027, 1, 1, tzinfo=UTC)))
+    page = generated_files(wanted(block, made, karpenter=True))["README.md"]
+    assert "into its Capacity Block alone: pods wait until the block is active" in page
+    assert "Karpenter launches no nodes of made, which is bought with `Capacity.reservation()`" in page
 
 
 def test_karpenter_finds_a_type_for_each_job_and_knows_its_cluster(tmp_path: Path) -> None:

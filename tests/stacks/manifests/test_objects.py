@@ -1,6 +1,7 @@
 """The objects of a folder: what fits the nodes, what teams share, and what the custom resources' own rules demand."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from kubernetes_folder import (
     PARTITIONED,
     SERVED,
     SLICED,
-    SPOT,
     WORKERS,
     containers,
     nodes_of,
@@ -74,7 +74,7 @@ def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluste
         spec = node["template"]["spec"]["template"]["spec"]
         nodes = next(each for each in cluster.groups if each.name == name)
         assert {each["key"]: each["value"] for each in spec["tolerations"]} == nodes.taints
-        assert spec["nodeSelector"] == {"cdk-training-cluster/node-group": name}
+        assert spec["nodeSelector"] == {nodes.label: name}
 
 
 @every_folder
@@ -228,24 +228,49 @@ def test_the_rules_of_karpenters_resources_hold(cluster: Wanted) -> None:
         assert len(efas) == len(set(efas)) == nodes.efas
 
 
-def test_karpenter_buys_as_the_node_group_does_and_leaves_reservations_of_the_cluster_to_it() -> None:
-    held = replace(WORKERS, name="held", capacity=Capacity.from_reservation("cr-0a1b2c3d4e5f67890"))
-    fleet = replace(WORKERS, name="fleet", capacity=Capacity.spot_fleet(), placement=Placement.NONE)
-    pools = {
-        each["metadata"]["name"]: each for each in objects(wanted(SPOT, held, fleet, karpenter=True), "NodePool")
-    }
-    bought = {
-        name: next(
-            one["values"] for one in each["spec"]["template"]["spec"]["requirements"] if "capacity" in one["key"]
-        )
-        for name, each in pools.items()
-    }
-    assert bought == {"spot": ["spot"], "held": ["reserved"]}
-    # NVIDIA's device plugin starts on nodes of these labels alone, and without it Karpenter ends no empty node.
-    for group in (SPOT, held):
-        metadata = pools[group.name]["spec"]["template"]["metadata"]
-        assert metadata == {"labels": labels(group, nodes_of(group).info)}
-    assert pools["spot"]["spec"]["limits"] == {"nodes": "2", "nvidia.com/gpu": "16"}
+_BLOCK, _RESERVATION = "cr-0b0c0d0e0f0a01234", "cr-0a1b2c3d4e5f67890"
+_SHARED = f"arn:aws:ec2:us-east-1:111122223333:capacity-reservation/{_RESERVATION}"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "types", "reservations"),
+    [
+        (Capacity.on_demand(), ["on-demand"], []),
+        (Capacity.spot(), ["spot"], []),
+        (Capacity.capacity_block(_BLOCK), ["reserved"], [_BLOCK]),
+        (Capacity.from_reservation(_RESERVATION), ["reserved"], [_RESERVATION]),
+        (Capacity.from_reservation(_RESERVATION, placement_group="close"), ["reserved"], [_RESERVATION]),
+        (Capacity.prioritized(reservations=[_SHARED]), ["reserved", "on-demand"], [_RESERVATION]),
+        (
+            Capacity.prioritized(reservations=[_RESERVATION], capacity_blocks=[_BLOCK], on_demand=False),
+            ["reserved"],
+            [_RESERVATION, _BLOCK],
+        ),
+        (Capacity.reservation(end=datetime(2027, 1, 1, tzinfo=UTC)), [], []),
+        (Capacity.spot_fleet(), [], []),
+    ],
+    ids=lambda each: each.call if isinstance(each, Capacity) else "",
+)
+def test_karpenter_buys_as_the_node_group_does_and_nothing_beside_a_block(
+    capacity: Capacity, types: list[str], reservations: list[str]
+) -> None:
+    """https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/website/content/en/preview/tasks/odcrs.md"""
+    group = replace(WORKERS, capacity=capacity, placement=Placement.NONE if capacity.owned_by_spot_fleet else None)
+    cluster = wanted(group, karpenter=True)
+    pools = list(objects(cluster, "NodePool"))
+    assert bool(pools) is bool(types)
+    for pool in pools:
+        template = pool["spec"]["template"]
+        bought = [each["values"] for each in template["spec"]["requirements"] if "capacity-type" in each["key"]]
+        assert bought == [types]
+        # NVIDIA's device plugin starts on nodes of these labels alone, and without it Karpenter ends no empty node.
+        assert template["metadata"] == {"labels": labels(group, nodes_of(group).info)}
+        assert pool["spec"]["limits"] == {"nodes": "8", "nvidia.com/gpu": "64"}
+    for node_class in objects(cluster, "EC2NodeClass"):
+        selected = node_class["spec"].get("capacityReservationSelectorTerms", [])
+        assert selected == [{"id": each} for each in reservations]
+        placed = node_class["spec"].get("placementGroupSelector")
+        assert placed == (None if capacity.placement_group is None else {"name": "close"})
 
 
 @every_folder
@@ -265,10 +290,3 @@ def test_neuron_nodes_have_jobs_with_an_image_only_and_a_process_a_core() -> Non
     assert not list(objects(wanted(NEURON), "TrainJob"))
     (job,) = objects(FOLDERS["neuron"], "TrainJob")
     assert job["spec"]["trainer"]["numProcPerNode"] == 32
-
-
-def test_opencost_splits_the_price_of_the_book() -> None:
-    values = yaml.safe_load(generated_files(FOLDERS["everything"])["values/opencost.yaml"])
-    model = values["opencost"]["customPricing"]["costModel"]
-    node = 96 * float(model["CPU"]) + 1152 * float(model["RAM"]) + 8 * float(model["GPU"])
-    assert f"{node:.2f}" in model["description"] or abs(node - float(model["description"].split()[-4])) < 0.001
