@@ -132,7 +132,7 @@ def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> O
         environment["FI_EFA_USE_HUGE_PAGE"] = "0"
     if file_system is not None:
         environment["CHECKPOINT_DIR"] = file_system.checkpoint_directory
-    mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - what shared memory is called
+    mounts: list[Object] = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - what shared memory is called
     if file_system is not None:
         mounts.append({"name": CLAIM, "mountPath": file_system.mount_point})
     else:

@@ -143,8 +143,8 @@ def test_the_page_makes_the_quotas_that_task_governance_makes_queues_of() -> Non
     lines = generated_files(GOVERNED)["README.md"].splitlines()
     commands = [shlex.split(line) for line in lines if line.strip().startswith("aws sagemaker create-compute-quota")]
     model = botocore.session.get_session().get_service_model("sagemaker").operation_model("CreateComputeQuota")
-    assert model.input_shape is not None
-    types = model.input_shape.members["ComputeQuotaConfig"].members["ComputeQuotaResources"].member
+    shape: Any = model.input_shape
+    types = shape.members["ComputeQuotaConfig"].members["ComputeQuotaResources"].member
     found = {}
     for command in commands:
         given = dict(zip(command[3::2], command[4::2], strict=True))
@@ -156,7 +156,7 @@ def test_the_page_makes_the_quotas_that_task_governance_makes_queues_of() -> Non
             "ComputeQuotaTarget": {"TeamName": team},
             "ComputeQuotaConfig": found[team],
         }
-        assert not botocore.validate.ParamValidator().validate(call, model.input_shape).has_errors()
+        assert not botocore.validate.ParamValidator().validate(call, shape).has_errors()
         assert {each["InstanceType"] for each in found[team]["ComputeQuotaResources"]} <= {
             *types.members["InstanceType"].enum
         }
@@ -174,6 +174,7 @@ orchestrator:
   hyperpod:
     engine: eks
     eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
+    eks_security_group_id: sg-0a1b2c3d4e5f67890
     priority_classes: {production: 100, research: 10}
     kubernetes: {queues: kueue}
 network: {vpc_id: vpc-0a1b2c3d4e5f67890, subnet_id: subnet-0a1b2c3d4e5f67890}
