@@ -40,7 +40,10 @@ def make(params: Mapping[str, Any], cluster: Mapping[str, Any], account: str, re
     ec2 = ec2_backends[account][region]
     launch = _launch_of(params.get("launchTemplate"), ec2)
     check_node_group(params, launch)
-    sizes = {**_SIZES, **(params.get("scalingConfig") or {})}
+    sizes = params.get("scalingConfig") or _SIZES
+    if sizes.keys() != _SIZES.keys():
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html
+        raise Refusal(INVALID, "All or none of minSize, maxSize and desiredSize must be specified in scalingConfig")
     check_sizes(sizes)
     types = params.get("instanceTypes") or [(launch or {}).get("InstanceType") or _USUAL_TYPE]
     custom = bool((launch or {}).get("ImageId"))

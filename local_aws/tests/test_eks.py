@@ -37,12 +37,7 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
     assert all(each["Placement"]["GroupName"] for each in nodes)
     tags = {tag["Key"]: tag["Value"] for tag in nodes[0]["Tags"]}
     assert (tags["cdk-training-cluster:node-group"], tags["eks:cluster-name"]) == ("workers", "pod")
-    # Another setting leaves the nodes; another launch template replaces them.
-    template["Resources"]["Nodes"]["Properties"]["Labels"]["team"] = "llama"
-    stacks.update(stack, template)
-    assert {each["InstanceId"] for each in _nodes(aws, name)} == {each["InstanceId"] for each in nodes}
-    described = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]
-    assert (described["labels"]["team"], described["scalingConfig"]["desiredSize"]) == ("llama", 2)
+    # Another launch template replaces them.
     template["Resources"]["Launch"]["Properties"]["LaunchTemplateData"]["EbsOptimized"] = True
     stacks.update(stack, template)
     assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
@@ -55,6 +50,48 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
     assert stack not in {each["StackName"] for each in stacks.api.describe_stacks()["Stacks"]}
     with pytest.raises(ClientError, match="No cluster found for name: pod"):
         eks.describe_cluster(name="pod")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Labels": {"team": "llama"}},
+        {"Taints": []},
+        {"NodeRepairConfig": {"Enabled": False}},
+        {"UpdateConfig": {"MaxUnavailable": 2}},
+        {"WarmPoolConfig": {"Enabled": True}},
+        {"ScalingConfig": {"MinSize": 0, "DesiredSize": 0, "MaxSize": 9}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_update_of_a_setting_may_take_a_group_to_the_size_of_the_template(
+    aws: LocalAws, stacks: Stacks, change: dict[str, Any]
+) -> None:
+    template, eks = eks_template(), aws.client("eks")
+    stack = stacks.create(template)
+    cluster, _, name = stacks.physical_ids(stack)["Nodes"].partition("/")
+    eks.update_nodegroup_config(clusterName=cluster, nodegroupName=name, scalingConfig={"desiredSize": 2})
+    template["Resources"]["Nodes"]["Properties"].update(change)
+    stacks.update(stack, template)
+    assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
+    assert _nodes(aws, name) == []
+
+
+def test_a_size_that_is_taken_out_of_the_template_changes_nothing(aws: LocalAws, stacks: Stacks) -> None:
+    template, eks = eks_template(), aws.client("eks")
+    stack = stacks.create(template)
+    cluster, _, name = stacks.physical_ids(stack)["Nodes"].partition("/")
+    eks.update_nodegroup_config(clusterName=cluster, nodegroupName=name, scalingConfig={"desiredSize": 2})
+    del template["Resources"]["Nodes"]["Properties"]["ScalingConfig"]["DesiredSize"]
+    stacks.update(stack, template)
+    assert len(_nodes(aws, name)) == 2
+
+
+def test_a_group_is_made_with_all_sizes_or_none(stacks: Stacks) -> None:
+    template = eks_template()
+    del template["Resources"]["Nodes"]["Properties"]["ScalingConfig"]["DesiredSize"]
+    stack = stacks.create(template)
+    assert "All or none of minSize" in " ".join(stacks.reasons(stack).values())
 
 
 def test_a_control_plane_is_at_most_three_minor_versions_ahead_of_its_nodes(aws: LocalAws, stacks: Stacks) -> None:

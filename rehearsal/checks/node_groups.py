@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_contract.eks import WARM_NODES
 from rehearsal.checks.check import Check, Deployment, Facts
-from rehearsal.checks.owners import counts, launches, owners
+from rehearsal.checks.owners import counts, launches, options, owners
 from rehearsal.templates import Resource, of_type
 
 
@@ -24,14 +25,14 @@ def _of_group(deployment: Deployment, name: str, owner: Resource) -> dict[str, A
     return {
         "placement_group": owner.properties.get("PlacementGroup") or placed,
         "availability_zone": deployment.zone,
-        "warm_pool_size": sizes[0] if sizes else _kept_warm(owner),
+        "warm_pool_size": sizes[0] if sizes else _kept_warm(deployment, name),
         # Spot chooses among several types.
         "interfaces_by_type": {one: _interfaces(by_type[one]) for one in _types(deployment, name) if one in by_type},
     }
 
 
-def _kept_warm(owner: Resource) -> int | None:
-    size = owner.properties.get("WarmPoolConfig", {}).get("MaxGroupPreparedCapacity")
+def _kept_warm(deployment: Deployment, name: str) -> int | None:
+    size = options(deployment, name).get(WARM_NODES)
     return None if size is None else int(size)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cluster_contract.power import PowerFunctionSettings
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_contract.tags import NODE_GROUP_TAG
 from rehearsal.checks.check import Deployment
 from rehearsal.templates import Resource, of_type
@@ -30,11 +30,25 @@ def counts(deployment: Deployment) -> dict[str, int]:
     Args:
         deployment: The deployed cluster.
     """
+    return {name: group.count for name, group in _power_groups(deployment).items()}
+
+
+def options(deployment: Deployment, node_group: str) -> Mapping[str, str]:
+    """Return what the power function sends to a node group of EKS with its size, by name.
+
+    Args:
+        deployment: The deployed cluster.
+        node_group: The node group's name.
+    """
+    owner = _power_groups(deployment)[node_group].owner
+    return {} if owner is None else dict(option.split("=", 1) for option in owner.options)
+
+
+def _power_groups(deployment: Deployment) -> Mapping[str, PowerGroupSettings]:
     for function in of_type(deployment.resources, "AWS::Lambda::Function"):
         if function.properties["Handler"].startswith("cluster_power."):
             settings = deployment.client("lambda").get_function_configuration(FunctionName=function.id)
-            groups = PowerFunctionSettings.from_environment(settings["Environment"]["Variables"]).groups
-            return {name: group.count for name, group in groups.items()}
+            return PowerFunctionSettings.from_environment(settings["Environment"]["Variables"]).groups
     return {}
 
 

@@ -9,13 +9,13 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aws_cdk import App, Environment, Stack
 
-from cdk_training_cluster import instance_type_info
+from cdk_training_cluster import TrainingCluster, instance_type_info
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
-from cluster_plans import BUCKET, EKS, EKS_GROUP, SUBNET, VPC, ClusterPlan
+from cluster_plans import BUCKET, EKS, EKS_GROUP, SUBNET, VPC
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal import readback
@@ -24,6 +24,13 @@ from rehearsal.node_groups import node_groups
 from synthesis import ZONE
 
 _NOW = timedelta()
+
+
+class Plan(Protocol):
+    """What makes a cluster, such as a `ClusterPlan`."""
+
+    def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
+        """Make the cluster."""
 
 
 def prepare(aws: LocalAws, types: Iterable[str]) -> None:
@@ -48,7 +55,7 @@ class Deployed:
         self.aws, self._directory, self._name = aws, directory, name
         self._deployed: Any = None
 
-    def deploy(self, plan: ClusterPlan) -> None:
+    def deploy(self, plan: Plan) -> None:
         """Make the stack, or change it if there is something to change, as the CDK CLI does."""
         template = _synthesized(plan, self._directory, self.aws, self._name)
         if template == self._deployed:
@@ -126,7 +133,7 @@ def publish(aws: LocalAws, output: Path, stack: str) -> None:
         aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
 
 
-def _synthesized(plan: ClusterPlan, directory: Path, aws: LocalAws, name: str) -> dict[str, Any]:
+def _synthesized(plan: Plan, directory: Path, aws: LocalAws, name: str) -> dict[str, Any]:
     app = App(outdir=str(directory / "cdk.out"))
     stack = Stack(app, "Sample", env=Environment(account=aws.account, region=aws.region))
     plan.make(stack, name)

@@ -10,6 +10,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.instance_types.mig import PROFILE, mig_gpu
 from cdk_training_cluster.validation.bounds import Whole
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.eks import SHARING_LABELS
 
 MPS_REPLICAS = Whole(
     minimum=2, maximum=48, advice=": an MPS server has at most 48 clients; leave gpu_sharing out for 1"
@@ -136,10 +137,10 @@ class GpuSharing:
 
         Source: https://github.com/NVIDIA/k8s-device-plugin#updating-per-node-configuration-with-a-node-label
         """
+        mig, plugin, mps = SHARING_LABELS
         if self.method is SharingMethod.MIG:
-            return {"nvidia.com/mig.config": node_group}
-        server = {"nvidia.com/mps.capable": "true"} if self.method is SharingMethod.MPS else {}
-        return {"nvidia.com/device-plugin.config": node_group, **server}
+            return {mig: node_group}
+        return {plugin: node_group, **({mps: "true"} if self.method is SharingMethod.MPS else {})}
 
     def shares_of(self, info: InstanceTypeInfo) -> int:
         """Return how many jobs that take one share each a node of a type can run at once.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_common.clients import Untyped
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.owners.auto_scaling_groups import auto_scaling_group, read_scaling_activities
+from cluster_common.owners.eks_configuration import changed_configuration
 from cluster_common.owners.groups import Activity, OwnedGroup
 from cluster_common.owners.kinds import EKS_NODEGROUP
 from cluster_common.owners.named_owners import Named, NamedOwners
@@ -27,7 +28,7 @@ class EksNodegroups(NamedOwners):
     EKS terminates nodes beyond a smaller desired size at once, whatever the disruption budgets of their Pods say. The
     sizes that EKS shows may be out of date for a while: those of the Auto Scaling group count.
 
-    Calls: eks `DescribeNodegroup`, `UpdateNodegroupConfig` (scalingConfig.desiredSize alone), `TagResource`,
+    Calls: eks `DescribeNodegroup`, `UpdateNodegroupConfig` (of scalingConfig desiredSize alone), `TagResource`,
     `UntagResource`; autoscaling, on the group that `resources.autoScalingGroups` names: `DescribeAutoScalingGroups`,
     `DescribeScalingActivities`, `ResumeProcesses`, `TerminateInstanceInAutoScalingGroup` (which lowers its desired
     capacity by one).
@@ -58,6 +59,7 @@ class EksNodegroups(NamedOwners):
         self._client = client
         self._auto_scaling = auto_scaling
         self._once = once
+        self._described: dict[str, Mapping[str, Any]] = {}
 
     def read_activities(
         self,
@@ -70,9 +72,11 @@ class EksNodegroups(NamedOwners):
         return read_scaling_activities(self._auto_scaling, group.auto_scaling_group)
 
     def _set_size(self, group: OwnedGroup, size: int) -> None:
-        """Set the desired size of a node group."""
+        """Set the desired size of a node group, and what its settings say beside it."""
+        options = self._owners[group.node_group].options
+        config = changed_configuration(options, self._described.get(group.name, {}))
         try:
-            self._client.update_nodegroup_config(**_names(group.name), scalingConfig={"desiredSize": size})
+            self._client.update_nodegroup_config(**_names(group.name), scalingConfig={"desiredSize": size}, **config)
         except AWS_ERRORS as error:
             # An update of the node group is under way.
             if error_code(error) == "ResourceInUseException":
@@ -110,6 +114,7 @@ class EksNodegroups(NamedOwners):
             if error_code(error) != "ResourceNotFoundException":
                 raise
             return None
+        self._described[owner.id] = raw
         scaling, state, tags = raw["scalingConfig"], raw["status"], raw.get("tags", {})
         underneath = self._read_underneath(raw, tags)
         found = underneath or OwnedGroup(

@@ -122,6 +122,7 @@ class _NodeGroup(Handler):
         allowed = (*_GROUP_CONFIG, *_GROUP_VERSION, "Labels", "Taints", "Tags")
         names, eks, place = self.only_changed(properties, before, *allowed), call.client("eks"), self._place(call)
         config = _asked(properties, *(name for name in _GROUP_CONFIG if name in names))
+        config.pop("scalingConfig", None)
         if "Labels" in names:
             new, old = properties.get("Labels") or {}, before.get("Labels") or {}
             config["labels"] = {"addOrUpdateLabels": new, "removeLabels": sorted(old.keys() - new.keys())}
@@ -131,8 +132,13 @@ class _NodeGroup(Handler):
                 "addOrUpdateTaints": _camel(properties.get("Taints") or []),
                 "removeTaints": _camel(gone),
             }
-        if config:
-            eks.update_nodegroup_config(**place, **config)
+        if config or "ScalingConfig" in names:
+            # Whether an update of labels sends the sizes as well, no document says; a changed size sends them all.
+            # https://github.com/eksctl-io/eksctl/issues/3532 and, of another controller of AWS's that sends them with
+            # labels, https://github.com/aws-controllers-k8s/eks-controller/blob/main/pkg/resource/nodegroup/hook.go
+            # A size that the template does not have changes nothing:
+            # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html
+            eks.update_nodegroup_config(**place, **_asked(properties, "ScalingConfig"), **config)
         if names & set(_GROUP_VERSION):
             eks.update_nodegroup_version(**place, **_asked(properties, *_GROUP_VERSION))
         self._wait(call)

@@ -15,8 +15,9 @@ from synthesis import ZONE, new_stack
 class _Row(NamedTuple):
     """What an engine does with nodes that run.
 
-    `repairs` is the setting by which AWS reboots nodes: AWS PCS replaces a node that reboots, and of Auto Scaling
-    groups and AWS Batch nothing is set. `empties` says whether idle nodes go without the idle function.
+    `repairs` is the setting by which AWS reboots nodes, on EKS what the power function sends: AWS PCS replaces a node
+    that reboots, and of Auto Scaling groups and AWS Batch nothing is set. `empties` says whether idle nodes go
+    without the idle function.
     """
 
     sizes: str
@@ -29,7 +30,7 @@ _HYPERPOD = _Row("sagemaker:UpdateCluster", OwnerKind.HYPERPOD_INSTANCE_GROUP, r
 _TABLE = {
     "none": _Row("autoscaling:SetDesiredCapacity"),
     "slurm": _Row("pcs:UpdateComputeNodeGroup", OwnerKind.PCS_COMPUTE_NODE_GROUP, empties=True),
-    "eks": _Row("eks:UpdateNodegroupConfig", OwnerKind.EKS_NODEGROUP, repairs='"RepairAction": "Reboot"'),
+    "eks": _Row("eks:UpdateNodegroupConfig", OwnerKind.EKS_NODEGROUP, repairs=" repair=nvidia"),
     "hyperpod_slurm": _HYPERPOD,
     "hyperpod_eks": _HYPERPOD,
     "batch": _Row("batch:UpdateComputeEnvironment", OwnerKind.BATCH_COMPUTE_ENVIRONMENT, empties=True),

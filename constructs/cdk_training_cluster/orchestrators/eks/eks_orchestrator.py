@@ -24,6 +24,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import (
     make_managed_node_group,
     node_config,
     nodeadm_takes_disks,
+    owner_options,
 )
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
@@ -110,8 +111,10 @@ class EksOrchestrator(Orchestrator):
         """Make the managed node group, with no nodes."""
         group = make_managed_node_group(fleet, self.control_plane.cluster, self.settings, launches[0].template)
         group.node.add_dependency(*self.control_plane.before_nodes)
+        options = owner_options(fleet.node_group, fleet.instance_type, self.settings)
         # It refers to itself as <cluster>/<node group>.
-        return MadeOwner(resource=group, settings=OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id=group.ref))
+        owner = OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id=group.ref, options=options)
+        return MadeOwner(resource=group, settings=owner)
 
     def hourly_units(self, cluster: TrainingCluster) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
         """Return that the control plane and the system nodes run around the clock.

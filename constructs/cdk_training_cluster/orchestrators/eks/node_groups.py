@@ -9,9 +9,9 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes import NodeFleet, NodeGroup
 from cdk_training_cluster.orchestrators.eks.control_plane import SERVICE_RANGE
 from cdk_training_cluster.orchestrators.eks.images import ami_type
-from cdk_training_cluster.orchestrators.eks.node_repair import node_repair_config
 from cdk_training_cluster.orchestrators.eks.rules import MAX_NODES
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+from cluster_contract.eks import eks_options
 
 NODE_GROUP_LABEL = "cdk-training-cluster/node-group"
 """The Kubernetes label of every node: the name of its node group, or `system`."""
@@ -48,29 +48,37 @@ def make_managed_node_group(
         launch_template=made.LaunchTemplateSpecificationProperty(
             id=template.launch_template_id, version=template.latest_version_number
         ),
-        # EKS takes the sizes of a template again whenever one of them changes, and DesiredSize would then end every
-        # node: so none of them follows the group's count, which the power function keeps.
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-eks-nodegroup-scalingconfig.html
+        # EKS makes a group with all sizes or none, and DesiredSize ends every node when an update sends it again. An
+        # update of a size does (https://github.com/eksctl-io/eksctl/issues/3532), and whether one of labels, of the
+        # repair or of the warm pool does no document says. So nothing that UpdateNodegroupConfig changes follows a
+        # setting here: the power function sends these, with the group's count.
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html
         scaling_config=made.ScalingConfigProperty(min_size=0, desired_size=0, max_size=MAX_NODES),
-        labels=labels(group, info),
+        labels=_fixed_labels(group, info),
         taints=[
             made.TaintProperty(key=key, value=value, effect="NO_SCHEDULE")
             for key, value in taints(group, info).items()
         ],
-        node_repair_config=node_repair_config(enabled=settings.node_repair, nvidia=info.has_nvidia_gpus),
         # Reserved accelerators leave no room for a second set of nodes, and a gang that lost one node has ended:
         # a new launch template replaces all nodes at once, the old ones first.
         # https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
         update_config=made.UpdateConfigProperty(max_unavailable_percentage=100, update_strategy="MINIMAL"),
-        warm_pool_config=None
-        if group.warm_pool is None
-        else made.WarmPoolConfigProperty(
-            enabled=True,
-            min_size=0,
-            max_group_prepared_capacity=group.warm_pool.size,
-            pool_state="STOPPED",
-            reuse_on_scale_in=True,
-        ),
+    )
+
+
+def owner_options(group: NodeGroup, info: InstanceTypeInfo, settings: EksSettings) -> tuple[str, ...]:
+    """Return what the power function sends to a node group with its size.
+
+    Args:
+        group: The group.
+        info: The facts about its first type.
+        settings: What the EKS cluster is like.
+    """
+    return eks_options(
+        repairs=settings.node_repair,
+        nvidia=info.has_nvidia_gpus,
+        warm_nodes=None if group.warm_pool is None else group.warm_pool.size,
+        labels=_sharing_labels(group),
     )
 
 
@@ -142,11 +150,18 @@ def labels(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
         group: The group.
         info: The facts about its first type.
     """
-    # The first is what NVIDIA's device plugin looks for.
+    return {**_fixed_labels(group, info), **_sharing_labels(group)}
+
+
+def _fixed_labels(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:
+    # The second is what NVIDIA's device plugin looks for.
     # https://github.com/NVIDIA/k8s-device-plugin/blob/main/deployments/helm/nvidia-device-plugin/values.yaml
     accelerators = {"nvidia.com/gpu.present": "true"} if info.has_nvidia_gpus else {}
-    shared = {} if group.gpu_sharing is None else group.gpu_sharing.kubernetes_labels(group.name)
-    return {NODE_GROUP_LABEL: group.name, **accelerators, **shared}
+    return {NODE_GROUP_LABEL: group.name, **accelerators}
+
+
+def _sharing_labels(group: NodeGroup) -> Mapping[str, str]:
+    return {} if group.gpu_sharing is None else group.gpu_sharing.kubernetes_labels(group.name)
 
 
 def taints(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:

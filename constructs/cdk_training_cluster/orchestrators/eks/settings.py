@@ -173,8 +173,8 @@ class EksSettings:
             keeps it.
         system_nodes: Where add-ons run. Default: - two `m7i.large`.
         logs: What the control plane logs to CloudWatch, for three months. Default: - all five types.
-        node_repair: Whether EKS reboots or replaces nodes that its monitoring agent reports as broken.
-            Default: - it does.
+        node_repair: Whether EKS reboots or replaces nodes that its monitoring agent reports as broken. A change takes
+            effect with a node group's next start. Default: - it does.
 
     Raises:
         ValueError: A setting is wrong; every reason, a line each.

@@ -90,7 +90,8 @@ class EksSettings(EngineSettings):
     """What the control plane logs to CloudWatch."""
 
     node_repair: Flag = True
-    """Whether EKS reboots or replaces nodes that its monitoring agent reports as broken."""
+    """Whether EKS reboots or replaces nodes that its monitoring agent reports as broken. A change takes effect with a
+    node group's next start."""
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     """What is installed on the cluster and how teams share it; `training-cluster manifests` writes it."""

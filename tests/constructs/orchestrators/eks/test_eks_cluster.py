@@ -213,30 +213,29 @@ def test_labels_and_taints_say_what_a_node_is_for(template: Template) -> None:
     assert [name for name, label in labels.items() if label == "true"] == ["workers", "block", "spot", "own"]
 
 
-def test_a_broken_gpu_is_replaced_and_a_broken_job_is_left_alone(template: Template) -> None:
-    repair = _groups(template)["workers"]["NodeRepairConfig"]
-    assert repair["MaxParallelNodesRepairedCount"] == 1
-    assert repair["MaxUnhealthyNodeThresholdCount"] == 4
-    actions = {each["NodeUnhealthyReason"]: each["RepairAction"] for each in repair["NodeRepairConfigOverrides"]}
-    expected = {"NvidiaXID79Error": "Replace", "NvidiaXID48Error": "Reboot", "NvidiaXID13Error": "NoAction"}
-    expected["DCGMError"] = "NoAction"
-    assert repair["Enabled"]
-    assert actions.items() >= expected.items()
-    assert all(len(each) == 4 for each in repair["NodeRepairConfigOverrides"])
-    assert "NodeRepairConfigOverrides" not in _groups(template)["reserved"]["NodeRepairConfig"]
-
-
-def test_a_warm_pool_is_eks_s_own(template: Template) -> None:
-    groups = _groups(template)
-    assert groups["workers"]["WarmPoolConfig"] == {
-        "Enabled": True,
-        "MaxGroupPreparedCapacity": 2,
-        "MinSize": 0,
-        "PoolState": "STOPPED",
-        "ReuseOnScaleIn": True,
+def test_nothing_that_an_update_of_its_configuration_sends_follows_a_setting_of_a_group(template: Template) -> None:
+    # CloudFormation might send DesiredSize 0 with it, which ends all nodes.
+    configuration = ("ScalingConfig", "Labels", "Taints", "NodeRepairConfig", "UpdateConfig", "WarmPoolConfig")
+    group = _groups(template)["workers"]
+    taint = {"Key": "nvidia.com/gpu", "Value": "present", "Effect": "NO_SCHEDULE"}
+    assert {key: group.get(key) for key in configuration} == {
+        "ScalingConfig": {"MinSize": 0, "DesiredSize": 0, "MaxSize": 450},
+        "Labels": {"cdk-training-cluster/node-group": "workers", "nvidia.com/gpu.present": "true"},
+        "Taints": [taint],
+        "NodeRepairConfig": None,
+        "UpdateConfig": {"MaxUnavailablePercentage": 100, "UpdateStrategy": "MINIMAL"},
+        "WarmPoolConfig": None,
     }
-    assert "WarmPoolConfig" not in groups["own"]
     template.resource_count_is("AWS::AutoScaling::LifecycleHook", 0)
+
+
+def test_the_power_function_gets_what_it_sends_with_sizes(template: Template) -> None:
+    power = next(
+        str(each["Properties"]["Environment"])
+        for each in template.find_resources("AWS::Lambda::Function").values()
+        if each["Properties"]["Handler"].startswith("cluster_power.")
+    )
+    assert [power.count(option) for option in (" repair=nvidia warm=2", " repair=nvidia", " repair=on")] == [1, 4, 1]
 
 
 def test_add_ons_are_there_before_the_nodes_that_need_them(template: Template) -> None:

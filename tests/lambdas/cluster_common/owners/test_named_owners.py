@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cluster_common.owners.eks_configuration import changed_configuration
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.node_owner import NodeOwner, OwnerBusyError
+from cluster_contract.eks import eks_options
 from cluster_contract.owners import OwnerKind
 from stubbed_owners import KEYED, NOW, TAGS, StubbedAws
 
@@ -163,6 +165,17 @@ def test_a_managed_node_group_is_read_with_the_auto_scaling_group_underneath(aws
     group = read(aws.owner(*EKS))
     assert (sizes(group), group.auto_scaling_group) == ((2, 500, None, 1, ()), "eks-workers")
     assert (group.owner.key, group.launching_suspended) == (OwnerKind.EKS_NODEGROUP, "User suspended")
+
+
+def test_a_managed_node_group_gets_its_settings_with_a_size(aws: StubbedAws) -> None:
+    options = eks_options(repairs=True, nvidia=True, warm_nodes=2, labels={"nvidia.com/mig.config": "workers"})
+    owner = aws.owner(*EKS, options=options)
+    eks_group(aws)
+    group = read(owner)
+    config = changed_configuration(options, {})
+    assert config.keys() == {"nodeRepairConfig", "warmPoolConfig", "labels"}
+    aws.expect("eks.update_nodegroup_config", {**EKS_NAMES, "scalingConfig": {"desiredSize": 3}, **config}, {})
+    owner.set_size(group, 3)
 
 
 def test_a_managed_node_group_that_is_being_made_has_no_group_underneath(aws: StubbedAws) -> None:

@@ -1,8 +1,7 @@
 """What EKS does about a node that its monitoring agent reports as unhealthy."""
 
 from collections.abc import Mapping
-
-from aws_cdk import aws_eks_v2 as eks
+from typing import Any
 
 from cluster_contract.faults import FaultAction, FaultKind, fault_of
 
@@ -46,34 +45,35 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
 """
 
 
-def node_repair_config(*, enabled: bool, nvidia: bool) -> eks.CfnNodegroup.NodeRepairConfigProperty:
+def node_repair_config(*, enabled: bool, nvidia: bool) -> dict[str, Any]:
     """Return what a node group says of the repair of its nodes.
 
     Args:
         enabled: Whether EKS repairs them.
         nvidia: Whether they have NVIDIA GPUs.
+
+    Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfig.html
     """
+    if not enabled:
+        return {"enabled": False}
+    # As elsewhere, one node of a node group at a time: EKS sets no count of its own.
+    config = {"enabled": True, "maxParallelNodesRepairedCount": 1, "maxUnhealthyNodeThresholdCount": _MOST_UNHEALTHY}
+    return {**config, "nodeRepairConfigOverrides": _overrides()} if nvidia else config
+
+
+def _overrides() -> list[dict[str, Any]]:
     actions = {
         f"NvidiaXID{code}Error": _ACTIONS[fault_of(FaultKind.XID, str(code)).action] for code in _REPORTED_XIDS
     }
     actions |= dict.fromkeys([f"NvidiaXID{code}Error" for code in _REPLACED_AT_ONCE], "Replace")
     actions |= dict.fromkeys(_REPLACED, "Replace")
     actions[_UNREACHABLE_DCGM] = "NoAction"
-    return eks.CfnNodegroup.NodeRepairConfigProperty(
-        enabled=enabled,
-        # As elsewhere, one node of a node group at a time: EKS sets no count of its own.
-        # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfig.html
-        max_parallel_nodes_repaired_count=1 if enabled else None,
-        max_unhealthy_node_threshold_count=_MOST_UNHEALTHY if enabled else None,
-        node_repair_config_overrides=[
-            eks.CfnNodegroup.NodeRepairConfigOverridesProperty(
-                node_monitoring_condition=_CONDITION,
-                node_unhealthy_reason=reason,
-                min_repair_wait_time_mins=_WAIT_MINUTES,
-                repair_action=action,
-            )
-            for reason, action in actions.items()
-        ]
-        if enabled and nvidia
-        else None,
-    )
+    return [
+        {
+            "nodeMonitoringCondition": _CONDITION,
+            "nodeUnhealthyReason": reason,
+            "minRepairWaitTimeMins": _WAIT_MINUTES,
+            "repairAction": action,
+        }
+        for reason, action in actions.items()
+    ]
