@@ -37,8 +37,14 @@ def grafana_files(cluster: ClusterFile) -> Mapping[str, str]:
             "file"
         )
     with built_stacks(cluster) as (_, stack):
-        shown = stack.training_cluster.dashboard
-        board = grafana_dashboard(cluster.name, cluster.region, () if shown is None else shown.rows)
+        shown, fleets = stack.training_cluster.dashboard, stack.training_cluster.node_groups
+        board = grafana_dashboard(
+            cluster.name,
+            cluster.region,
+            () if shown is None else shown.rows,
+            gpus=any(fleet.instance_type.has_nvidia_gpus for fleet in fleets),
+            efa=any(fleet.efa_interfaces for fleet in fleets),
+        )
     return {
         f"dashboards/{cluster.name}.json": json.dumps(board, indent=2) + "\n",
         "provisioning/datasources/training-cluster.yaml": _yaml(data_sources(cluster.region, _URL)),

@@ -1,6 +1,7 @@
 """What a cluster file says of Prometheus: read, refused in its own words, and deployed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cdk_training_cluster import Observability
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.grafana_files import grafana_files
 from cdk_training_cluster_stacks.plan.shape import shape_of
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from cluster_contract.runs import RunMetric
@@ -65,6 +67,27 @@ def test_grafana_gets_a_dashboard_data_sources_and_rules(tmp_path: Path) -> None
     assert beside <= set(RunMetric)
     assert "${Token" not in json.dumps(board)
     assert "groups" in yaml.safe_load((tmp_path / "made/rules.yaml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "absent", "present"),
+    [
+        ("trn1.32xlarge", "DCGM_", "node:efa_"),
+        ("g6e.xlarge", "node_amazonefa_", "DCGM_"),
+        ("p5.48xlarge", NODE_METRICS.neuron_core_utilization, "node_amazonefa_"),
+    ],
+)
+def test_grafana_shows_what_the_nodes_have(tmp_path: Path, instance_type: str, absent: str, present: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(re.sub(r"instance_types: .*?\]", f"instance_types: [{instance_type}]", TEXT))
+    board = grafana_files(read_cluster_file(file))
+    (text,) = (text for path, text in board.items() if path.startswith("dashboards/"))
+    assert absent not in text
+    assert present in text
+    titled = [each for each in json.loads(text)["panels"] if each["type"] == "row"]
+    assert [each["title"] for each in titled if "GPU" in each["title"]] == (
+        ["Errors of GPUs"] if absent != "DCGM_" else []
+    )
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,16 @@ class DatasetHydration(Guardrail):
                     maximum=100,
                 ),
                 Panel(
+                    title="Restored files",
+                    unit=Unit.COUNT,
+                    lines=[self._line_for_each(HydrationMetric.FILES, DATASET_DIMENSION, "Maximum")],
+                ),
+                Panel(
+                    title="Restored bytes",
+                    unit=Unit.BYTES,
+                    lines=[self._line_for_each(HydrationMetric.BYTES, DATASET_DIMENSION, "Maximum")],
+                ),
+                Panel(
                     title="Restored each second",
                     unit=Unit.BYTES_PER_SECOND,
                     lines=[self._line_for_each(HydrationMetric.BYTES_PER_SECOND, DATASET_DIMENSION)],

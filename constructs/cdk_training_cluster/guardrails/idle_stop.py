@@ -246,6 +246,8 @@ class IdleStop(Guardrail):
                         self._line("idle", IdleMetric.IDLE_NODES, "Maximum"),
                         self._line("unknown", IdleMetric.UNKNOWN_NODES, "Maximum"),
                         self._line("warned of a stop", IdleMetric.WARNED_NODES, "Maximum"),
+                        self._line("stopped", IdleMetric.STOPPED_NODES, "Sum"),
+                        self._line("left for a later run", IdleMetric.DEFERRED_NODES, "Maximum"),
                     ],
                 ),
                 Panel(

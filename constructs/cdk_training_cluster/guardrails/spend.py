@@ -249,6 +249,11 @@ class ClusterSpend(Guardrail):
                     unit=Unit.USD_PER_HOUR,
                     lines=[self._line_for_each(SpendMetric.DOLLARS_PER_HOUR, KIND_DIMENSION)],
                 ),
+                Panel(
+                    title="Part of this month that may lack instances",
+                    unit=Unit.MINUTES,
+                    lines=[self._line("not seen", SpendMetric.GAP_MINUTES, "Maximum")],
+                ),
             ],
         )
 

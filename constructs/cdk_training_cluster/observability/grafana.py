@@ -168,17 +168,22 @@ def limited(expression: str, cluster_name: str) -> str:
     return expression.replace("@", f"{{cluster={json.dumps(cluster_name)}}}")
 
 
-def grafana_dashboard(cluster_name: str, region: str, rows: Iterable[DashboardRow]) -> dict[str, Any]:
+def grafana_dashboard(
+    cluster_name: str, region: str, rows: Iterable[DashboardRow], *, gpus: bool, efa: bool
+) -> dict[str, Any]:
     """Return a dashboard as Grafana imports it.
 
     Args:
         cluster_name: The cluster's name.
         region: The region of what CloudWatch is asked.
         rows: What the parts of the cluster show.
+        gpus: Whether nodes have NVIDIA GPUs. Without them nothing reports what DCGM reads.
+        efa: Whether nodes have Elastic Fabric Adapters.
     """
     board = _Board(cluster_name, region)
+    absent = (*(() if gpus else ("DCGM_",)), *(() if efa else (EFA_PREFIX, "node:efa_")))
     for title, panels in NODE_PANELS.items():
-        board.add(title, panels)
+        board.add(title, [panel for panel in panels if not _asks(panel, absent)])
     for row in rows:
         # Texts and states of alarms are about CloudWatch's own dashboard.
         board.add(row.title, [panel for panel in row.panels if isinstance(panel, Panel)])
@@ -194,6 +199,10 @@ def grafana_dashboard(cluster_name: str, region: str, rows: Iterable[DashboardRo
         "templating": {"list": board.variables},
         "panels": board.panels,
     }
+
+
+def _asks(panel: PrometheusPanel, series: Sequence[str]) -> bool:
+    return any(name in query.expression for query in panel.queries for name in series)
 
 
 def data_sources(region: str, query_url: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The dashboard of a cluster: what it shows, that its size stays, and that CloudWatch takes it."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +16,21 @@ from cdk_training_cluster import (
     IdlePolicy,
     IdleSignal,
     NodeGroup,
+    Observability,
     TrainingCluster,
 )
 from cdk_training_cluster.observability import DashboardRow, Line, Metric, Panel, Text, Unit
 from cdk_training_cluster.observability.widgets import MAX_WIDGETS, dashboard_body
 from cdk_training_cluster.runbooks import anchor
 from checkpoint_scene import exported_checkpoints
+from cluster_contract.checkpoints import CheckpointMetric
+from cluster_contract.health_settings import HealthMetric
+from cluster_contract.hydration import HydrationMetric
+from cluster_contract.idle import IdleMetric
 from cluster_contract.metrics import NODE_METRICS
-from cluster_contract.runs import RUN_DIMENSION
+from cluster_contract.power import PowerMetric
+from cluster_contract.runs import RUN_DIMENSION, RunMetric
+from cluster_contract.spend import SpendMetric
 from synthesis import ZONE, new_stack, only, resources
 
 _MOST_BYTES = 20_000
@@ -70,6 +79,7 @@ def whole() -> TrainingCluster:
         node_groups=groups,
         datasets=[Dataset(bucket=corpus, prefix="tokens/", file_system_path="/corpus", preload=["*"])],
         budget=Budget(monthly_usd=1000, max_usd_per_hour=5),
+        observability=Observability.prometheus(),
     )
 
 
@@ -107,6 +117,48 @@ def test_every_metric_is_reported_with_these_dimensions(whole: TrainingCluster) 
     for line in of_nodes:
         assert {*line.by, *(("Cluster",) if line.cluster_name else ())} in series
     assert {line.by for line in searched if line not in of_nodes} == {("NodeGroup",), ("Dataset",), ("Kind",)}
+
+
+_EMITTED = (
+    *HealthMetric,
+    *IdleMetric,
+    *PowerMetric,
+    *HydrationMetric,
+    *CheckpointMetric,
+    *SpendMetric,
+    *RunMetric,
+    *NODE_METRICS.efa_traffic,
+    *(
+        value
+        for name, value in vars(NODE_METRICS).items()
+        if isinstance(value, str) and name != "namespace" and not name.endswith("_dimension")
+    ),
+)
+_NOT_SHOWN = {
+    NODE_METRICS.node_fault: "the health function counts the nodes that report it: HealthFaultyNodes",
+    NODE_METRICS.cpu_usage: "nodes report it by instance alone, so that nothing finds those of a cluster",
+}
+"""The metrics that no widget and no alarm has, each with the reason."""
+
+
+def test_every_metric_that_is_emitted_is_shown_or_watched(whole: TrainingCluster) -> None:
+    assert whole.dashboard is not None
+    alarms = resources(Stack.of(whole), "AWS::CloudWatch::Alarm")
+    seen = json.dumps([whole.dashboard.body("us-east-1"), alarms])
+    missing = [name for name in _EMITTED if not re.search(rf"\b{name}\b", seen)]
+    assert sorted(missing) == sorted(_NOT_SHOWN)
+
+
+def test_the_document_says_how_many_widgets_there_are(whole: TrainingCluster) -> None:
+    least = _cluster(_group("workers", "g5.xlarge"), idle_policy=IdlePolicy.off())
+    counts = []
+    for cluster in (least, whole):
+        assert cluster.dashboard is not None
+        counts.append(len(cluster.dashboard.body("us-east-1")["widgets"]))
+    text = Path("docs/dashboard.md").read_text(encoding="utf-8")
+    found = re.search(r"has (\d+) to (\d+) widgets", text)
+    assert found is not None
+    assert [int(each) for each in found.groups()] == counts
 
 
 def test_nodes_are_searched_by_cluster_and_the_least_busy_are_shown(whole: TrainingCluster) -> None:

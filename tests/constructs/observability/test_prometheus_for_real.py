@@ -88,7 +88,7 @@ def test_what_a_node_sends_is_what_is_named_and_nothing_else(workspace: Server) 
 
 
 def test_every_query_of_the_dashboard_finds_something(workspace: Server) -> None:
-    board = grafana_dashboard("llama", "us-east-1", [ROW])
+    board = grafana_dashboard("llama", "us-east-1", [ROW], gpus=True, efa=True)
     queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ()) if "expr" in target]
     assert len(queries) > len(SERIES[Exporter.DCGM])
     assert workspace.wait_for(*queries) == []
@@ -103,5 +103,5 @@ def test_every_rule_is_evaluated_and_the_broken_gpu_alerts(workspace: Server) ->
 
 
 def test_every_series_that_is_paid_for_is_used() -> None:
-    used = json.dumps(grafana_dashboard("llama", "us-east-1", [ROW])) + rules_file()
+    used = json.dumps(grafana_dashboard("llama", "us-east-1", [ROW], gpus=True, efa=True)) + rules_file()
     assert [name for names in SERIES.values() for name in names if name not in used] == []
