@@ -70,9 +70,10 @@ def _launch(template: Template, group: Mapping[str, Any]) -> dict[str, Any]:
     return dict(made["Properties"]["LaunchTemplateData"])
 
 
-def test_nothing_of_it_is_a_custom_resource(template: Template) -> None:
+def test_nothing_but_the_reservation_is_a_custom_resource(template: Template) -> None:
     types = {each["Type"] for each in template.to_json()["Resources"].values()}
-    assert not [each for each in types if each.startswith(("Custom::", "AWS::CloudFormation::"))]
+    custom = [each for each in types if each.startswith(("Custom::", "AWS::CloudFormation::"))]
+    assert custom == ["Custom::CapacityReservation"]
 
 
 def test_the_control_plane_is_private_encrypted_logged_and_knows_access_entries_alone(template: Template) -> None:
