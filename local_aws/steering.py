@@ -261,6 +261,7 @@ class Steering(ABC):
         root: Path | None = None,
         mounts: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
+        runs_any_shell: bool = False,
     ) -> None:
         """Say what nodes have of this machine when Run Command runs something on them.
 
@@ -270,9 +271,11 @@ class Steering(ABC):
                 lines, such as `usr/local/bin`. Default: - none
             mounts: The ids of file systems by the directories that they are mounted at. Default: - none
             variables: More variables. Default: - none
+            runs_any_shell: Whether AWS-RunShellScript runs what a user sends, on this machine and as this user.
+                Default: - it is refused; a document of the cluster runs its own lines
         """
         request = {"path": [str(one) for one in path], "mounts": mounts or {}, "variables": variables or {}}
-        self._control("nodes", {**request, "root": str(root) if root else ""})
+        self._control("nodes", {**request, "root": str(root) if root else "", "runs_any_shell": runs_any_shell})
 
     def set_node(self, instance_id: str, *, online: bool = True, fate: str | None = None) -> None:
         """Let a node be unreachable for Systems Manager, or commands that are sent to it from now on have a fate.

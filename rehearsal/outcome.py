@@ -28,10 +28,12 @@ class Findings:
     Attributes:
         results: What is written to the results file.
         differences: What is not as the cluster file says, a sentence each.
+        not_rehearsed: What the rehearsal left out, and why.
     """
 
     results: dict[str, Any] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
+    not_rehearsed: list[str] = field(default_factory=list)
 
 
 def conduct(rehearse: Callable[[Findings], None], results: Path, console: Console) -> int:
@@ -61,12 +63,14 @@ def conduct(rehearse: Callable[[Findings], None], results: Path, console: Consol
     finally:
         verdict = "failed" if error is not None else "differs" if findings.differences else "passed"
         _write(results, {"status": verdict, "error": error, **_told(findings)})
+    report.show_not_rehearsed(console, findings.not_rehearsed)
     report.show_differences(console, findings.differences, finished=error is None)
     return 0 if verdict == "passed" else 1
 
 
 def _told(findings: Findings) -> dict[str, Any]:
-    return {"differences": findings.differences, **findings.results}
+    left_out = {"not_rehearsed": findings.not_rehearsed} if findings.not_rehearsed else {}
+    return {"differences": findings.differences, **left_out, **findings.results}
 
 
 def _write(file: Path, results: dict[str, Any]) -> None:

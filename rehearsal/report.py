@@ -158,6 +158,17 @@ def show_failure(console: Console, sentence: str) -> None:
     console.print(Text.assemble(("failed: ", "red"), sentence), soft_wrap=True)
 
 
+def show_not_rehearsed(console: Console, what: Sequence[str]) -> None:
+    """Show which stories were left out.
+
+    Args:
+        console: Where to show it.
+        what: Each with its reason.
+    """
+    for each in what:
+        console.print(Text.assemble(("not rehearsed: ", "yellow"), each), soft_wrap=True)
+
+
 def show_differences(console: Console, differences: Sequence[str], *, finished: bool) -> None:
     """Show what differs from the cluster file, or that nothing does.
 

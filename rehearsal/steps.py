@@ -69,6 +69,7 @@ class Rehearsal:
         self._workspace = workspace
         self._console = console
         self._findings = findings
+        self._leave_out = findings.not_rehearsed.append
         self._parts_of = parts_of
         self._account = Account(cluster, aws, workspace, findings)
         self._started = monotonic()
@@ -205,7 +206,7 @@ class Rehearsal:
         """Deploy a changed template while EC2 lacks nodes, and start nodes whose launches Auto Scaling suspended."""
         group = group_to_shorten(node_groups(self._aws.client, self._cluster.name))
         if group is None:
-            self._console.print("Nothing is bought on demand: of nothing can EC2 run short here.")
+            self._leave_out("a shortage of capacity: no Auto Scaling group has nodes that are bought On-Demand alone")
             return
         orders = readback.output(self._aws.client, self._cluster.cluster_stack_name, "PowerFunctionName")
         shortage = Shortage(self._aws, self._account.functions()["cluster_power"][0], orders, group)
@@ -225,7 +226,7 @@ class Rehearsal:
         """Let nodes be idle until they are stopped; deploy, which wakes none of them; and bring them back."""
         functions = self._account.functions()
         if "cluster_idle" not in functions:
-            self._console.print("There is no idle stop: the file turns it off, or no node reports its use.")
+            self._leave_out("an idle stop: the file turns it off, or no node reports its use")
             return
         idle, configuration = functions["cluster_idle"]
         before = node_groups(self._aws.client, self._cluster.name)
@@ -266,7 +267,8 @@ class Rehearsal:
         health, configuration = functions["cluster_health"]
         group = group_to_repair(node_groups(self._aws.client, self._cluster.name))
         if group is None:
-            with self._step("Run the deployed health function: no Auto Scaling group has a node that could report"):
+            self._leave_out("the repair of a broken node: no Auto Scaling group has nodes")
+            with self._step("Run the deployed health function"):
                 self._findings.results["health"] = health({"action": "tick"})
             return
         power, acts = functions["cluster_power"][0], policy is not None and policy.act

@@ -2,17 +2,20 @@
 
 `dist/` gets the sdists and the wheels of the library and of the package for training jobs, `SHA256SUMS`, and all that
 a user gets with the extra `cli` (`sbom.json`) or `torchrun` (`sbom-job.json`), as CycloneDX. The same sources give
-the same bytes: a user can rebuild a published file and compare.
+the same bytes: a user can rebuild a published file and compare. Bills name the files of this platform by the hashes
+that pip reports of what it installed.
 """
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 _PROJECT = Path(__file__).resolve().parents[1]
 
@@ -46,7 +49,7 @@ def digests(files: Sequence[Path]) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def bill_of_materials(project: Path, wheel: Path, extra: str) -> dict[str, object]:
+def bill_of_materials(project: Path, wheel: Path, extra: str) -> dict[str, Any]:
     """Return what is installed with a wheel and an extra, as CycloneDX says it.
 
     Args:
@@ -61,12 +64,41 @@ def bill_of_materials(project: Path, wheel: Path, extra: str) -> dict[str, objec
         constraints = str(_PROJECT / "constraints.txt")
         # What the wheel holds of others lies in it as it was published.
         held = map(str, sorted((project / "constructs").rglob("*.whl")))
-        _run([*pip, "install", "--no-compile", "--constraint", constraints, f"{wheel}[{extra}]", *held])
+        report = Path(directory) / "report.json"
+        install = ["install", "--no-compile", "--constraint", constraints, "--report", str(report)]
+        _run([*pip, *install, f"{wheel}[{extra}]", *held])
         _run([*pip, "uninstall", "--yes", "pip", "setuptools"])
         tool = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
         _run([*tool, "--pyproject", str(project / "pyproject.toml"), "--output-file", str(file), str(venv)])
-        found: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+        return finished(json.loads(file.read_text(encoding="utf-8")), json.loads(report.read_text(encoding="utf-8")))
+
+
+def finished(bill: dict[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a bill of materials with the hash of each component's file, and without paths of this machine.
+
+    Args:
+        bill: The bill of an environment.
+        report: What pip says of the files that it installed there, with the hashes that it compared or computed.
+
+    Source: https://pip.pypa.io/en/stable/reference/installation-report/
+    """
+    hashes = {
+        _normalized(one["metadata"]["name"]): one["download_info"]["archive_info"]["hashes"]["sha256"]
+        for one in report["install"]
+    }
+    for component in bill["components"]:
+        name = _normalized(component["name"])
+        if name not in hashes:
+            sys.exit(f"error: pip names no hash of the file of {component['name']}")
+        component["hashes"] = [{"alg": "SHA-256", "content": hashes[name]}]
+        elsewhere = [one for one in component.pop("externalReferences", ()) if not one["url"].startswith("file:")]
+        component.update({"externalReferences": elsewhere} if elsewhere else {})
+    return bill
+
+
+def _normalized(name: str) -> str:
+    """Return a project's name as indexes compare it: https://packaging.python.org/en/latest/specifications/name-normalization/."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _run(command: Sequence[str], cwd: Path | None = None) -> None:

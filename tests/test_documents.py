@@ -10,24 +10,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from typer.main import get_group
 
 import cdk_training_cluster
 from cdk_training_cluster import ClusterNetwork, NodeGroup, TrainingCluster
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_contract.health_settings import HealthMetric
 from cluster_contract.idle import IdleMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
-from documents import PAGES, blocks, commands, parse_aws, parse_own, text_of
+from documented_commands import Shown, shown_commands
+from documents import PAGES, blocks, blocks_of, commands, parse_aws, parse_own, text_of
 from examples import PROJECT, templates
 from power_scene import caller_of
 
@@ -45,12 +49,17 @@ _CONSTRUCT_PAGES = [
     for page in PAGES
     if re.match(r"docs/(constructs|orchestrators|resilience)/", page) and "index.md" not in page
 ]
-_COMMANDS = [
+_OF_AWS = [
     pytest.param(words, id=" ".join(words[:3]))
     for block in blocks("console")
     for words in commands(block.text)
-    if words and words[0] in ("aws", "make", "training-cluster")
+    if words and words[0] == "aws"
 ]
+_TARGETS = sorted(
+    {word for shown in shown_commands() for word in shown.words[1:] if shown.words[0] == "make" and word.islower()}
+)
+_OWN = {shown.words: shown for shown in shown_commands() if shown.words[0] == "training-cluster"}.values()
+_CDK = {shown.words: shown for shown in shown_commands() if shown.words[0] == "cdk"}
 
 
 def _surroundings(*, with_cluster: bool) -> dict[str, Any]:
@@ -98,16 +107,30 @@ def test_a_cluster_file_or_a_part_of_one_is_right(block: Any, tmp_path: Path) ->
         assert len(app.synth().stacks) == 2
 
 
-@pytest.mark.parametrize("words", _COMMANDS)
-def test_a_command_is_one(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", _OF_AWS)
+def test_a_call_of_the_aws_cli_is_one(words: list[str]) -> None:
+    parse_aws(words)
+
+
+def test_each_target_of_make_is_one() -> None:
+    assert [one for one in _TARGETS if not re.search(rf"^{one}:", text_of("Makefile"), re.MULTILINE)] == []
+    assert len(_TARGETS) > 20
+
+
+@pytest.mark.parametrize("shown", _OWN, ids=lambda shown: shown.text)
+def test_a_command_is_one(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have all their arguments run in test_documented_commands.py."""
     monkeypatch.chdir(PROJECT)
-    match words:
-        case ["make", target, *_]:
-            assert re.search(rf"^{target}:", text_of("Makefile"), re.MULTILINE)
-        case ["aws", *_]:
-            parse_aws(words)
-        case _:
-            parse_own(words)
+    if shown.is_only_named:
+        assert shown.words[1].startswith("-") or shown.words[1] in get_group(training_cluster).commands
+    else:
+        parse_own(list(shown.words))
+
+
+def test_the_cdk_cli_is_given_cluster_files_that_there_are() -> None:
+    files = {word.partition("=")[2] for words in _CDK for word in words if word.startswith("cluster=")}
+    assert [file for file in files if not (PROJECT / file).is_file()] == []
+    assert {words[1] for words in _CDK} <= {"bootstrap", "deploy", "destroy", "import", "synth"}
 
 
 @pytest.mark.parametrize("payload", re.findall(r'\{"action".*?\}', text_of("docs/constructs/power.md")))
@@ -162,6 +185,25 @@ def test_what_stands_for_a_setting_of_parallelcluster_is_in_the_schema(path: str
     here = schema
     for key in path.split("."):
         here = next(found["properties"][key] for found in _objects(here, schema) if key in found["properties"])
+
+
+def test_the_file_of_parallelcluster_has_each_setting_that_stands_beside_one_of_the_cluster_file() -> None:
+    """Its whole form was compared with ParallelCluster's own schema, which is no dependency."""
+    page = "docs/cookbook/parallelcluster.md"
+    (theirs,) = (yaml.safe_load(block.text) for block in blocks_of(page, "yml"))
+    rows = text_of(page).partition("## Row by row")[2].partition("## ")[0]
+    paths = re.findall(r"^\| `([\w/]+)` \|", rows, re.MULTILINE)
+    assert len(paths) == rows.count("\n| `")
+    assert [path for path in paths if not _values_at(theirs, path.split("/"))] == []
+
+
+def _values_at(here: Any, keys: list[str]) -> list[Any]:
+    """Return what a file has at a path, in each entry of the lists on its way."""
+    if isinstance(here, list):
+        return [value for entry in here for value in _values_at(entry, keys)]
+    if not keys:
+        return [here]
+    return _values_at(here[keys[0]], keys[1:]) if keys[0] in here else []
 
 
 def _objects(here: Any, schema: Any) -> Iterator[Any]:

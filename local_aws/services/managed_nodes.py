@@ -45,6 +45,7 @@ class Nodes:
         variables: More variables.
         mounts: The ids of file systems by the directories at which nodes mount them.
         unreachable: The ids of instances whose agents have lost their connection.
+        runs_any_shell: Whether lines that a user sends are run on this machine.
         fates: What becomes of commands that are sent to instances, in place of being run, by their ids.
     """
 
@@ -52,6 +53,7 @@ class Nodes:
     root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Mapping[str, str] = field(default_factory=dict)
+    runs_any_shell: bool = False
     unreachable: set[str] = field(default_factory=set)
     fates: dict[str, str] = field(default_factory=dict)
 
@@ -139,6 +141,7 @@ def set_up(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Set all nodes up: what is first in PATH and in their root directories, more variables, and what they mount."""
     NODES.path = tuple(str(Path(one)) for one in request["path"])
     NODES.root = Path(request["root"]) if request["root"] else None
+    NODES.runs_any_shell = bool(request["runs_any_shell"])
     NODES.variables, NODES.mounts = dict(request["variables"]), dict(request["mounts"])
     return {}
 

@@ -1,5 +1,7 @@
 """Systems Manager Run Command: a document's own shell lines, run on this machine as a node would; moto runs nothing.
 
+What a user sends with AWS-RunShellScript runs only where a test asks for it: it would act on this machine.
+
 A command has ended when its invocation is asked for, unless a test ordered otherwise or its instance is gone: from
 that one no answer comes any more.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/monitor-commands.html
@@ -250,6 +252,8 @@ _SHELL_SCRIPT = _Owned(
 def _document(response: Any) -> Any:
     name, version = response._get_param("DocumentName"), response._get_param("DocumentVersion")
     if name == _SHELL_SCRIPT.name:
+        if not NODES.runs_any_shell:
+            raise NotImplementedError(f"{name}: its lines would run on this machine, and not on a node")
         return _SHELL_SCRIPT
     documents = response.ssm_backend._documents.get(name.rpartition("/")[2])
     if documents is None:

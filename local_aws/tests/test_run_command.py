@@ -43,7 +43,7 @@ def running(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     programs = tmp_path_factory.mktemp("node") / "usr" / "local" / "bin"
     programs.mkdir(parents=True)
     (programs / "say").symlink_to("/bin/echo")
-    aws.set_up_nodes(root=programs.parents[2], mounts={"/fsx": ids["Files"]})
+    aws.set_up_nodes(root=programs.parents[2], mounts={"/fsx": ids["Files"]}, runs_any_shell=True)
     (aws.file_system_directory(ids["Files"]) / "files" / "note").write_text("seen")
     yield [one["InstanceId"] for one in group["AutoScalingGroups"][0]["Instances"]]
     aws.set_up_nodes()
@@ -82,7 +82,7 @@ def test_each_node_runs_the_lines_with_its_own_root_and_file_system(
     assert (failed["Status"], failed["StatusDetails"], failed["ResponseCode"]) == ("Failed", "Failed", 3)
 
 
-def test_aws_s_own_document_runs_any_lines(aws: LocalAws, running: list[str]) -> None:
+def test_aws_s_own_document_runs_any_lines_where_a_test_asks_for_it(aws: LocalAws, running: list[str]) -> None:
     lines = {"commands": ["echo one", "exit 3"], "executionTimeout": ["20"]}
     command = _send(aws, "AWS-RunShellScript", running[:1], Parameters=lines)
     ended = _ended(aws, command, running[0])
@@ -233,3 +233,12 @@ def test_a_new_version_is_the_default(aws: LocalAws, running: list[str], stacks:
         _ended(aws, _send(aws, document, running[:1], **more), running[0]) for more in ({}, {"DocumentVersion": "1"})
     ]
     assert [one["StandardOutputContent"] for one in told] == ["hello again\n", f"hello from {running[0]}\n"]
+
+
+def test_what_a_user_sends_runs_only_where_a_test_asks_for_it(tmp_path: Path) -> None:
+    sent = {"DocumentName": "AWS-RunShellScript", "InstanceIds": ["i-0123456789abcdef0"]}
+    with (
+        LocalAws(tmp_path / "log.txt") as aws,
+        pytest.raises(ClientError, match="its lines would run on this machine"),
+    ):
+        aws.client("ssm").send_command(**sent, Parameters={"commands": ["true"]})

@@ -27,9 +27,21 @@ def test_an_example_is_deployed_and_taken_down(example: str, tmp_path: Path) -> 
     ended, results = rehearse(example, tmp_path)
     assert (results["status"], results["error"], results["differences"]) == ("passed", None, []), ended.stdout
     assert ended.returncode == 0
+    cluster = read_cluster_file(PROJECT / example)
+    if cluster.orchestrator.batch is not None:
+        _says_that_jobs_brought_their_nodes_up(results)
+        return
     running = {group["name"]: group["count_running"] for group in results["node_groups"]}
-    assert running == {group.name: group.count for group in read_cluster_file(PROJECT / example).node_groups}
+    assert running == {group.name: group.count for group in cluster.node_groups}
     _says_what_became_of_idle_nodes(results)
+
+
+def _says_that_jobs_brought_their_nodes_up(results: dict[str, Any]) -> None:
+    """AWS Batch has nodes for its jobs alone, so that none is left to be idle."""
+    jobs = results["batch"].values()
+    assert {job["left"] for job in jobs} == {0}
+    assert [job["launched"] for job in jobs if job["statuses"][0] == "RUNNING"] == [2, 2]
+    assert (results["node_groups"], results["idle"]["verdicts"]) == ([], {})
 
 
 def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:

@@ -11,11 +11,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -23,11 +21,10 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from examples import PROJECT
 from local_aws import LocalAws
 from max_seconds import MAX_SECONDS
-from recorded_costs import group, result
+from recorded_costs import bill_yesterday
 from rehearsal.preparation import prepare
 
 _FILE, _NAME = "first.yaml", "first"
-_EC2 = "Amazon Elastic Compute Cloud - Compute"
 
 
 def _clone(place: Path) -> Path:
@@ -73,14 +70,6 @@ class _Terminal:
         return json.loads(self.run(f"{line} --output json", status=status))
 
 
-def _bill_yesterday(aws: LocalAws) -> None:
-    """Let Cost Explorer answer with a day of one node."""
-    day = result(datetime.now(UTC).date() - timedelta(days=1), group(_EC2, "BoxUsage:g5.xlarge", "24.14", 24))
-    body = json.dumps({"results": [{"ResultsByTime": [day], "DimensionValueAttributes": []}]}).encode()
-    address = f"{aws.environment()['AWS_ENDPOINT_URL']}/moto-api/static/ce/cost-and-usage-results"
-    urlopen(Request(address, data=body, method="POST")).close()  # noqa: S310 - the local AWS
-
-
 @pytest.mark.sweep
 def test_a_newcomer_gets_from_a_clone_to_the_bill(tmp_path: Path) -> None:
     started = monotonic()
@@ -112,6 +101,6 @@ def _go(aws: LocalAws, tmp_path: Path) -> None:
     assert "workers, 1 of 1, running" in terminal.run(f"training-cluster status {_NAME}")
     (workers,) = terminal.told(f"training-cluster stop {_NAME} --wait --yes")["node_groups"]
     assert (workers["state"], workers["alive"]) == ("stopped", 0)
-    _bill_yesterday(aws)
+    bill_yesterday(aws.environment()["AWS_ENDPOINT_URL"])
     assert "24.14" in terminal.run(f"training-cluster costs {_FILE}")
     terminal.run(f"training-cluster destroy {_FILE} --force")

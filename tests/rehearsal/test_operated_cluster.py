@@ -102,7 +102,12 @@ def test_a_cluster_is_operated_by_its_name_alone(cluster: Deployed) -> None:
     assert (started["in_service"], started["why"].split("/")[-1][-7:]) == (2, ": a run")
     first, second = (node["InstanceId"] for node in cluster.nodes("workers"))
 
+    refused = ran("exec", "--node", first, "--", "echo", "on $node")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "its lines would run on this machine, and not on a node" in refused.stderr
+    cluster.aws.set_up_nodes(runs_any_shell=True)
     nodes = told("exec", "--node", first, "--node", second, "--", "echo", "on $node")["nodes"]
+    cluster.aws.set_up_nodes()
     assert [(one["instance_id"], one["output"], one["exit_status"]) for one in nodes] == [
         (one, "on $node\n", 0) for one in sorted((first, second))
     ]

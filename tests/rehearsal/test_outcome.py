@@ -38,6 +38,13 @@ def test_a_rehearsal_that_finds_nothing_wrong_passes(tmp_path: Path) -> None:
     assert shown == "Everything is as the cluster file says.\n"
 
 
+def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
+    said = "an idle stop: the file turns it off, or no node reports its use"
+    status, results, shown = _conduct(lambda findings: findings.not_rehearsed.append(said), tmp_path)
+    assert (status, results["not_rehearsed"]) == (0, [said])
+    assert shown == f"not rehearsed: {said}\nEverything is as the cluster file says.\n"
+
+
 def test_one_difference_is_enough(tmp_path: Path) -> None:
     status, results, shown = _conduct(lambda findings: findings.differences.append("dataset /a is absent"), tmp_path)
     assert status == 1

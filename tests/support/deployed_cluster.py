@@ -14,6 +14,9 @@ from typing import Any, Protocol
 from aws_cdk import App, Environment, Stack
 
 from cdk_training_cluster import TrainingCluster, instance_type_info
+from cdk_training_cluster_stacks.cluster import ClusterStack
+from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_plans import BUCKET, EKS, EKS_GROUP, SUBNET, VPC
 from local_aws import LocalAws
@@ -126,6 +129,27 @@ class Deployed:
         return self.aws.client("cloudformation")
 
 
+def deploy_file(cluster: ClusterFile, aws: LocalAws, directory: Path) -> None:
+    """Deploy both stacks of a cluster file.
+
+    Args:
+        cluster: The cluster file.
+        aws: The local AWS of its account; it holds what the file takes for granted.
+        directory: Where the cloud assembly is written to.
+    """
+    app = App(outdir=str(directory))
+    foundation = FoundationStack(app, cluster.foundation_stack_name, cluster=cluster)
+    ClusterStack(app, cluster.cluster_stack_name, cluster=cluster, foundation=foundation)
+    assembly = app.synth()
+    for name in (cluster.foundation_stack_name, cluster.cluster_stack_name):
+        template = _without_bootstrap(assembly.get_stack_by_name(name).template)
+        publish(aws, directory, name)
+        aws.client("cloudformation").create_stack(
+            StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
+        )
+        assert readback.stacks(aws.client, [name])[name]["status"] == "CREATE_COMPLETE"
+
+
 def publish(aws: LocalAws, output: Path, stack: str) -> None:
     """Upload what the CDK CLI would: each asset of a stack but the template."""
     for bucket, key, body in _assets(output, stack):
@@ -137,8 +161,11 @@ def _synthesized(plan: Plan, directory: Path, aws: LocalAws, name: str) -> dict[
     app = App(outdir=str(directory / "cdk.out"))
     stack = Stack(app, "Sample", env=Environment(account=aws.account, region=aws.region))
     plan.make(stack, name)
-    template: dict[str, Any] = app.synth().get_stack_by_name("Sample").template
-    # Nothing is bootstrapped here.
+    return _without_bootstrap(app.synth().get_stack_by_name("Sample").template)
+
+
+def _without_bootstrap(template: dict[str, Any]) -> dict[str, Any]:
+    """Return a template that does not ask whether the account is bootstrapped: nothing here is."""
     del template["Rules"], template["Parameters"]["BootstrapVersion"]
     return template
 

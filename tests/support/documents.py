@@ -42,10 +42,14 @@ def text_of(page: str) -> str:
 
 def blocks(language: str) -> list[Block]:
     """Return the blocks of all pages in a language."""
-    found = ((page, match) for page in PAGES for match in _BLOCK.finditer(text_of(page)))
+    return [block for page in PAGES for block in blocks_of(page, language)]
+
+
+def blocks_of(page: str, language: str) -> list[Block]:
+    """Return a page's blocks in a language."""
     return [
         Block(page, language, textwrap.dedent(match["text"]))
-        for page, match in found
+        for match in _BLOCK.finditer(text_of(page))
         if match["language"] == language
     ]
 

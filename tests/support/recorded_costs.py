@@ -1,8 +1,10 @@
 """A month of a cluster's charges and metrics in real clients: botocore checks requests and answers."""
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 from botocore.stub import ANY, Stubber
@@ -54,6 +56,19 @@ def month() -> list[dict[str, Any]]:
         )
         for day in range(30)
     ]
+
+
+def bill_yesterday(endpoint: str) -> None:
+    """Let Cost Explorer of the local AWS answer with a day of one node.
+
+    Args:
+        endpoint: The address of the local AWS.
+    """
+    node = group("Amazon Elastic Compute Cloud - Compute", "BoxUsage:g5.xlarge", "24.14", 24)
+    day = result(datetime.now(UTC).date() - timedelta(days=1), node)
+    body = json.dumps({"results": [{"ResultsByTime": [day], "DimensionValueAttributes": []}]}).encode()
+    address = f"{endpoint}/moto-api/static/ce/cost-and-usage-results"
+    urlopen(Request(address, data=body, method="POST")).close()  # noqa: S310 - the local AWS
 
 
 def hourly(number: int, value: float, *, hours: int = 720) -> dict[str, Any]:

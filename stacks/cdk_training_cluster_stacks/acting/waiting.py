@@ -44,7 +44,9 @@ class Waiting:
         """
         if self.action == "stop":
             return not group["alive"]
-        return int(group["in_service"]) >= int(group["wanted"]) and group["decision"] not in _HOPELESS
+        # An engine that sizes a group by itself launches nodes for jobs, and none for a start.
+        there = bool(group.get("engine_sized")) or int(group["in_service"]) >= int(group["wanted"])
+        return there and group["decision"] not in _HOPELESS
 
     def is_over(self, answer: Mapping[str, Any]) -> bool:
         """Say whether nothing is left to wait for.

@@ -98,8 +98,9 @@ def short_groups(cluster: Deployed) -> list[str]:
         ValueError: The power function does not answer.
     """
     answer = cluster.ask("power") or {"node_groups": []}
-    short = (one["node_group"] for one in answer["node_groups"] if one["in_service"] < one["wanted"])
-    return list(dict.fromkeys(short))
+    # An engine that sizes a group by itself launches nodes for jobs alone.
+    sized = [one for one in answer["node_groups"] if not one.get("engine_sized")]
+    return list(dict.fromkeys(one["node_group"] for one in sized if one["in_service"] < one["wanted"]))
 
 
 def find(cluster: Deployed, subject: str, since: timedelta) -> tuple[Sequence[Finding], Mapping[str, str]]:

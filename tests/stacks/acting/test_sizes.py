@@ -2,12 +2,14 @@
 
 import io
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from cdk_training_cluster_stacks.acting.sizes import Asked, run, terminate
+from cdk_training_cluster_stacks.acting.waiting import Waiting
 from operated_cluster import Operated
 from power_scene import Scene
 
@@ -73,6 +75,14 @@ def test_a_start_that_ends_without_the_nodes_says_what_ec2_lacks(
     shown = capsys.readouterr()
     assert "EC2 has no more p4de.24xlarge" in " ".join(shown.out.split())
     assert shown.err.endswith("not yet after 20m: start goes on without this command\n")
+
+
+def test_a_start_does_not_wait_for_nodes_that_an_engine_launches_for_jobs() -> None:
+    waiting = Waiting(action="start", timeout=timedelta(), given="", pause=lambda _: None, clock=lambda: 0.0)
+    group = {"in_service": 0, "wanted": 4, "decision": "running"}
+    assert not waiting.is_done(group)
+    assert waiting.is_done({**group, "engine_sized": True})
+    assert not waiting.is_done({**group, "engine_sized": True, "decision": "held"})
 
 
 def test_the_time_that_looks_take_is_waited_too(cluster: Operated) -> None:

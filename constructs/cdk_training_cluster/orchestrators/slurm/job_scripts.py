@@ -14,6 +14,7 @@ _TEMPLATES = Path(__file__).parent / "sbatch"
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
 _PROCESSES_OF_A_NEURON_DEVICE = {"trn2": 4}
 _PROCESSES_OF_OLDER_ONES = 2
+_OF_GPUS = ("torchrun", "nccl-tests")
 
 
 def job_scripts(
@@ -43,10 +44,10 @@ def job_scripts(
             "CONSTRAINT": _constraint(group.name, queue, names),
             "PREPARATION": "\n".join(_preparation(info, mount_point, datasets)),
         }
-        if info.has_neuron_devices:
-            scripts[f"{group.name}/neuron.sbatch"] = _filled("torchrun", values)
-        else:
-            scripts |= {f"{group.name}/{name}.sbatch": _filled(name, values) for name in ("torchrun", "nccl-tests")}
+        templates = {"neuron": "torchrun"} if info.has_neuron_devices else {each: each for each in _OF_GPUS}
+        for name, template in templates.items():
+            script = f"{name}.sbatch"
+            scripts[f"{group.name}/{script}"] = _filled(template, {**values, "SCRIPT": script})
     return scripts
 
 

@@ -38,6 +38,12 @@ def test_node_groups_whose_jobs_have_whole_accelerators_get_scripts() -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_shows_how_it_is_submitted_by_its_own_name(name: str) -> None:
+    file = name.partition("/")[2]
+    assert set(re.findall(r"[\w-]+\.sbatch", SCRIPTS[name])) == {file}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_filled_and_sound(name: str, tmp_path: Path) -> None:
     assert re.findall(r"@[A-Z_]+@", SCRIPTS[name]) == []
     script = tmp_path / "job.sh"
