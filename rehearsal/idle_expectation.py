@@ -32,6 +32,10 @@ class Fate(StrEnum):
     """It runs on, and a message says that it would have been stopped."""
 
 
+# Whose accelerators nodes report without a command of the node group's own.
+_MEASURED = frozenset({"NVIDIA", "AWS", "Habana"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class IdleNode:
     """A node, as far as what becomes of it depends on it.
@@ -54,13 +58,16 @@ class IdleNode:
         info = instance_type_info(self.instance_type)
         if not _is_measured(info):
             return None
-        return NODE_METRICS.gpu_utilization if info.has_nvidia_gpus else NODE_METRICS.neuron_core_utilization
+        if info.has_nvidia_gpus:
+            return NODE_METRICS.gpu_utilization
+        is_neuron = info.has_neuron_devices
+        return NODE_METRICS.neuron_core_utilization if is_neuron else NODE_METRICS.accelerator_utilization
 
     @property
     def accelerators(self) -> int:
-        """How many GPUs or Neuron devices it has."""
+        """How many accelerators it has."""
         info = instance_type_info(self.instance_type)
-        return info.nvidia_gpu_count or info.neuron_device_count
+        return sum(accelerator.count for accelerator in info.accelerators)
 
     @property
     def vcpus(self) -> int:
@@ -181,4 +188,4 @@ class IdleExpectation:
 
 
 def _is_measured(info: InstanceTypeInfo) -> bool:
-    return info.has_nvidia_gpus or info.has_neuron_devices
+    return any(accelerator.manufacturer in _MEASURED for accelerator in info.accelerators)

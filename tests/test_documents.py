@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -103,6 +104,7 @@ def test_a_cluster_file_or_a_part_of_one_is_right(block: Any, tmp_path: Path) ->
     keys = set(re.findall(r"^(\w+):", block.text, re.MULTILINE))
     before = "" if "name" in keys else _FILE + ("" if "file_system" in keys else _FILE_SYSTEM)
     file.write_text(before + block.text)
+    shutil.copytree(PROJECT / "clusters/scripts", tmp_path / "scripts")
     with built_stacks(read_cluster_file(file)) as (app, _):
         assert len(app.synth().stacks) == 2
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 # The one status that makes points evidence.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDataResult.html
 _COMPLETE = "Complete"
-_METRICS = (NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization)
+_METRICS = (
+    NODE_METRICS.gpu_utilization,
+    NODE_METRICS.neuron_core_utilization,
+    NODE_METRICS.accelerator_utilization,
+)
 _MINUTE = timedelta(minutes=1)
 # So far back work is counted, besides the time after which the alarm goes off: what has pauses takes longer.
 PAUSES = timedelta(days=1)

@@ -31,6 +31,8 @@ class NodeMetrics:
         neuron_core_utilization: Percent (0 to 100) of half an interval in which a NeuronCore computed; 0 for a
             core that no process holds, nothing where any device is not seen. Neuron's own Prometheus
             exporter gives a ratio of 0 to 1 under a similar name, and nothing at all on an idle node.
+        accelerator_utilization: Percent (0 to 100) of another accelerator, as a command on the node says it, such as
+            hl-smi of a Gaudi; nothing while the command does not answer for every one of them.
         cpu_usage: Percent (0 to 100, with a fraction) of the last interval in which a node's vCPUs were not idle,
             all of them together.
         gpu_power: Watts that an NVIDIA GPU draws.
@@ -57,6 +59,7 @@ class NodeMetrics:
     gpu_power: str
     gpu_temperature: str
     neuron_core_utilization: str
+    accelerator_utilization: str
     cpu_usage: str
     efa_traffic: tuple[str, ...]
     efa_retransmits: str
@@ -96,6 +99,7 @@ NODE_METRICS = NodeMetrics(
     gpu_power="nvidia_smi_power_draw",
     gpu_temperature="nvidia_smi_temperature_gpu",
     neuron_core_utilization="neuroncore_utilization",
+    accelerator_utilization="accelerator_utilization",
     cpu_usage="cpu_usage_active",
     efa_traffic=("efa_rx_bytes", "efa_tx_bytes"),
     efa_retransmits="efa_retrans_bytes",

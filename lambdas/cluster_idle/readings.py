@@ -9,7 +9,7 @@ from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_contract.idle import PERIOD, IdleFunctionSettings, Policy, Signal, SignalKind
 from cluster_contract.metrics import NODE_METRICS
-from cluster_idle.accelerators import gpu_count, has_neuron_cores
+from cluster_idle.accelerators import gpu_count, has_neuron_cores, is_measured
 from cluster_idle.evidence import Evidence, NodeReadings, Samples, Series, floor, unreadable, weigh
 from cluster_idle.instances import Instance
 
@@ -143,6 +143,9 @@ class MetricReader:
         if has_neuron_cores(instance.instance_type):
             # A node reports all of its cores or none, which it sees to itself.
             yield None, _Metric(namespace, NODE_METRICS.neuron_core_utilization, "Maximum")
+        elif not (is_measured(instance.instance_type) or instance.instance_type in self._settings.gpus):
+            # Likewise, as the node group's command says it.
+            yield None, _Metric(namespace, NODE_METRICS.accelerator_utilization, "Maximum")
         else:
             yield None, _Metric(namespace, NODE_METRICS.gpu_utilization, "Maximum")
             yield None, _Metric(namespace, NODE_METRICS.gpu_utilization, _SAMPLES)

@@ -56,6 +56,7 @@ node_groups:
     image: ami-0fedcba9876543210
     placement: none
     efa: false
+    utilization_command: /opt/percent
   - name: reserved
     instance_types: [p5.48xlarge]
     count: 3
@@ -160,7 +161,7 @@ def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
     }
     assert fates == {
         "workers": {"stopped"},
-        "helpers": {"keep"},
+        "helpers": {"stopped"},
         "reserved": {"stopped"},
         "given": {"reserved"},
         "block": {"reserved"},

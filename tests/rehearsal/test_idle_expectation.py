@@ -92,7 +92,8 @@ def test_what_is_read_says_what_is_reserved(more: dict[str, str], reserved: bool
     [
         ("g5.xlarge", "nvidia_smi_utilization_gpu"),
         ("trn1.32xlarge", "neuroncore_utilization"),
-        ("dl1.24xlarge", None),
+        ("dl1.24xlarge", "accelerator_utilization"),
+        ("vt1.3xlarge", None),
     ],
 )
 def test_what_a_node_reports_goes_by_its_accelerators(instance_type: str, metric: str | None) -> None:

@@ -151,7 +151,7 @@ def test_one_node_works_one_is_silent_and_the_others_are_idle() -> None:
         (_WORKERS[:1], {"i-1": "busy"}),
         (_WORKERS[:2], {"i-1": "busy", "i-2": "idle"}),
         (
-            [node("i-1", instance_type="dl1.24xlarge"), *_WORKERS[1:]],
+            [node("i-1", instance_type="vt1.3xlarge"), *_WORKERS[1:]],
             {"i-1": "silent", "i-2": "silent", "i-3": "idle"},
         ),
     ],

@@ -37,7 +37,7 @@ _WARNINGS = {
     ),
     # Each step of the ladder answers one of dev-box's warnings, or brings none.
     "alerts": ("cdk-training-cluster:latestImage",),
-    **dict.fromkeys(("pinned-image", "scripts", "two-groups", "existing-vpc"), ()),
+    **dict.fromkeys(("pinned-image", "scripts", "two-groups", "existing-vpc", "dl1"), ()),
     # What is made elsewhere, of either stack.
     "hardened": (
         "cdk-training-cluster:accessLogsPolicy",
@@ -121,7 +121,7 @@ def test_each_text_has_a_documented_limit_or_is_no_free_text(assembly: Path) -> 
 
 def test_there_are_examples() -> None:
     assert [Path(example).stem for example in EXAMPLES] == [
-        *("alerts", "base-pod", "batch", "dev-box", "existing-vpc", "hardened", "hyperpod-eks", "hyperpod"),
+        *("alerts", "base-pod", "batch", "dev-box", "dl1", "existing-vpc", "hardened", "hyperpod-eks", "hyperpod"),
         *(
             "p4de",
             "p5-capacity-block",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
+from cdk_training_cluster.nodes.utilization import utilization_command
 from cdk_training_cluster.observability.rows import DashboardRow, LineForEach, Panel, Unit
 from cluster_contract.metrics import NODE_METRICS
 
@@ -22,9 +23,11 @@ def accelerator_row(cluster_name: str, fleets: Sequence[NodeFleet]) -> Dashboard
     """
     gpus = any(fleet.instance_type.has_nvidia_gpus for fleet in fleets)
     neuron = any(fleet.instance_type.has_neuron_devices for fleet in fleets)
+    others = any(utilization_command(fleet.node_group, fleet.instance_type) for fleet in fleets)
     panels = [
         *(_utilization(cluster_name, "GPUs", NODE_METRICS.gpu_utilization) if gpus else ()),
         *(_utilization(cluster_name, "NeuronCores", NODE_METRICS.neuron_core_utilization) if neuron else ()),
+        *(_utilization(cluster_name, "other accelerators", NODE_METRICS.accelerator_utilization) if others else ()),
     ]
     if gpus:
         panels += [

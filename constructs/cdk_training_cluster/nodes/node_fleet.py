@@ -28,6 +28,7 @@ from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved, make_reserved
 from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
+from cdk_training_cluster.nodes.utilization import utilization_command
 from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
@@ -376,6 +377,7 @@ class NodeFleet(Construct):
                 collector=self._collector,
                 runs_table=self._runs_table,
                 node_hour_usd=self._node_hour_usd(instance_types[0]),
+                utilization_command=utilization_command(group, instance_types[0]),
             )
         except ValueError as error:
             lines = str(error).splitlines()

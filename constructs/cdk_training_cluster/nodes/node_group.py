@@ -27,6 +27,7 @@ _NAME = Form(
     pattern=re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}"),
     wanted="up to 63 letters, digits and hyphens, a letter first",
 )
+UTILIZATION_COMMAND = Form(pattern=re.compile(r"[ -~]*[!-~][ -~]*"), wanted="a command of one line in ASCII")
 COUNT = Whole(minimum=1, advice=": to have no nodes for a while, stop the group; to have none at all, remove it")
 # Amazon Linux 2023's own root volume: no image with an accelerator's driver is smaller.
 # https://docs.aws.amazon.com/linux/al2023/ug/ec2.html
@@ -73,6 +74,9 @@ class NodeGroup:
         schedule: When they run. Default: - as the cluster's schedule says, and always where it has none.
         warm_pool: How many nodes may be kept stopped for a quick start. Default: - none: nodes are terminated.
         gpu_sharing: How several jobs share a GPU. Default: - a job takes whole GPUs.
+        utilization_command: What prints how busy each accelerator is, as a percentage on a line of its own, of types
+            with neither NVIDIA GPUs nor Neuron devices. It runs as root twice a minute. Default: - hl-smi for Gaudi,
+            else none: then the idle function cannot judge the nodes.
         machine_image: The image. Default: - AWS's newest Deep Learning Base AMI for the type's architecture and
             accelerators, with a warning: it moves drivers under a running fleet at a later deployment.
         root_device_name: The root volume's device name in `machine_image`; a wrong one adds a volume and leaves
@@ -98,6 +102,7 @@ class NodeGroup:
     schedule: Schedule | None = None
     warm_pool: WarmPool | None = None
     gpu_sharing: GpuSharing | None = None
+    utilization_command: Annotated[str, UTILIZATION_COMMAND] | None = None
     machine_image: ec2.IMachineImage | None = None
     root_device_name: str | None = None
     root_volume_gib: Annotated[int, ROOT_VOLUME_GIB] | None = None

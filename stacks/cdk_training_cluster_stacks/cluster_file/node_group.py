@@ -81,6 +81,10 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
+    utilization_command: str | None = Field(default=None, examples=["/usr/local/bin/utilization"])
+    """What prints how busy each accelerator is, as a percentage on a line of its own, of types with neither NVIDIA
+    GPUs nor Neuron devices. Left out: hl-smi for Gaudi, else none: then the idle function cannot judge the nodes."""
+
     root_volume_gib: Annotated[int, within(ROOT_VOLUME_GIB)] | None = None
     """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
@@ -121,6 +125,7 @@ class NodeGroupSettings(Settings):
             schedule=None if self.schedule is None else self.schedule.to_schedule(),
             warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
             gpu_sharing=None if self.gpu_sharing is None else self.gpu_sharing.to_gpu_sharing(),
+            utilization_command=self.utilization_command,
             machine_image=own,
             root_device_name=self.root_device_name,
             root_volume_gib=self.root_volume_gib,

@@ -75,7 +75,11 @@ def test_every_type_of_the_catalog_is_asked_for_what_its_nodes_report() -> None:
 
     reader.read(nodes, None)
 
-    assert {name: metric == NODE_METRICS.neuron_core_utilization for name, metric in asked.items()} == {
-        info.name: info.has_neuron_devices for info in catalog
+    assert asked == {
+        info.name: NODE_METRICS.neuron_core_utilization
+        if info.has_neuron_devices
+        else NODE_METRICS.gpu_utilization
+        if info.has_nvidia_gpus
+        else NODE_METRICS.accelerator_utilization
+        for info in catalog
     }
-    assert set(asked.values()) == {NODE_METRICS.gpu_utilization, NODE_METRICS.neuron_core_utilization}

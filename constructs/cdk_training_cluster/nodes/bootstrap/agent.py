@@ -6,7 +6,7 @@ from typing import Any
 from cluster_contract.metrics import NODE_METRICS
 
 STATSD_PORT = 8125
-"""Where the agent of a Neuron node listens, on the node itself only."""
+"""Where the agent listens on nodes without GPUs of NVIDIA's, on the node itself only."""
 
 _GPU_MEASUREMENTS = ("utilization_gpu", "memory_used", "power_draw", "temperature_gpu")
 
@@ -16,7 +16,14 @@ class AcceleratorVendor(Enum):
 
     NVIDIA = "nvidia"
     NEURON = "neuron"
+    COMMAND = "command"
     OTHER = "other"
+
+
+_STATSD = {
+    AcceleratorVendor.NEURON: NODE_METRICS.neuron_core_utilization,
+    AcceleratorVendor.COMMAND: NODE_METRICS.accelerator_utilization,
+}
 
 
 def agent_configuration(
@@ -82,8 +89,8 @@ def _accelerators(vendor: AcceleratorVendor, cluster: str, node_group: str) -> d
                 "drop_original_metrics": list(_GPU_MEASUREMENTS),
             }
         }
-    if vendor is AcceleratorVendor.NEURON:
-        # The agent has no plug-in for Neuron: neuron_statsd.py sends it what neuron-monitor reports, as
+    if vendor in _STATSD:
+        # The agent has no plug-in for them: a program sends it what neuron-monitor or the group's command says, as
         # histograms, of which it publishes maximum, sum and count of all values of an interval. What is not sent
         # again is forgotten, so that a reader that dies shows as missing data.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-custom-metrics-statsd.html
@@ -92,7 +99,7 @@ def _accelerators(vendor: AcceleratorVendor, cluster: str, node_group: str) -> d
                 "service_address": f"127.0.0.1:{STATSD_PORT}",
                 "metrics_collection_interval": NODE_METRICS.interval_seconds,
                 "metrics_aggregation_interval": NODE_METRICS.interval_seconds,
-                "drop_original_metrics": [NODE_METRICS.neuron_core_utilization],
+                "drop_original_metrics": [_STATSD[vendor]],
             }
         }
     return {}

@@ -94,6 +94,15 @@ def write_scripts(
             "NEURON_DEVICES": str(neuron_devices),
         }
         (directory / "neuron.settings").write_text(shell_assignments(names), encoding="utf-8")
+    if vendor is AcceleratorVendor.COMMAND:
+        names = {
+            "METRIC": NODE_METRICS.accelerator_utilization,
+            "STATSD_PORT": str(STATSD_PORT),
+            "SECONDS_EACH": str(NODE_METRICS.interval_seconds // 2),
+            "CLUSTER_DIMENSION": NODE_METRICS.cluster_dimension,
+            "NODE_GROUP_DIMENSION": NODE_METRICS.node_group_dimension,
+        }
+        (directory / "utilization.settings").write_text(shell_assignments(names), encoding="utf-8")
     if collector_seconds is not None:
         write_collector(directory, vendor, interval_seconds=collector_seconds)
 

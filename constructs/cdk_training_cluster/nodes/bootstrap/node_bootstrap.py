@@ -22,6 +22,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
 from cdk_training_cluster.nodes.bootstrap.collector import Collector
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
+from cdk_training_cluster.nodes.utilization import accelerator_count
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
@@ -172,6 +173,7 @@ class NodeBootstrap(Construct):
         runs_table: str | None = None,
         node_hour_usd: float | None = None,
         expected: str = "",
+        utilization_command: str | None = None,
     ) -> None:
         """Make the scripts and the user data.
 
@@ -198,6 +200,8 @@ class NodeBootstrap(Construct):
             node_hour_usd: What a node costs an hour, in USD, for jobs to count. Default: - that is not known.
             expected: What the nodes verify themselves against, as `expected_nodes` returns it. Default: - they are
                 not verified.
+            utilization_command: What prints how busy each accelerator is, where neither NVIDIA nor AWS makes them.
+                Default: - that is not measured.
 
         Raises:
             ValueError: A name, a variable or a script is not usable; every reason, a line each.
@@ -210,7 +214,7 @@ class NodeBootstrap(Construct):
         scripts = scripts_asset(
             self,
             "Scripts",
-            _vendor(instance_type),
+            _vendor(instance_type, utilization_command),
             efa_traffic=efa_traffic,
             neuron_devices=instance_type.neuron_device_count,
             collector_seconds=None if collector is None else collector.interval_seconds,
@@ -239,6 +243,7 @@ class NodeBootstrap(Construct):
                     "LAUNCH_HOOK": launch_hook or "",
                     **({"EXPECTED": expected} if expected else {}),
                     **({} if joins_disks else {"DISKS_TAKEN": "yes"}),
+                    **_utilization_settings(utilization_command, instance_type),
                     **({"RUNS_TABLE": runs_table} if runs_table else {}),
                     **({"NODE_HOUR_USD": f"{node_hour_usd:g}"} if node_hour_usd else {}),
                 }
@@ -338,10 +343,16 @@ def failure_metric(cluster_name: str, node_group: str, metric: str = NODE_METRIC
     )
 
 
-def _vendor(info: InstanceTypeInfo) -> AcceleratorVendor:
+def _vendor(info: InstanceTypeInfo, utilization_command: str | None) -> AcceleratorVendor:
     if info.has_neuron_devices:
         return AcceleratorVendor.NEURON
-    return AcceleratorVendor.NVIDIA if info.has_nvidia_gpus else AcceleratorVendor.OTHER
+    if info.has_nvidia_gpus:
+        return AcceleratorVendor.NVIDIA
+    return AcceleratorVendor.COMMAND if utilization_command else AcceleratorVendor.OTHER
+
+
+def _utilization_settings(command: str | None, info: InstanceTypeInfo) -> dict[str, str]:
+    return {"UTILIZATION_COMMAND": command, "ACCELERATORS": str(accelerator_count(info))} if command else {}
 
 
 def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str | PathLike[str]]) -> list[str]:

@@ -10,6 +10,7 @@ from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.schedule import Schedule
+from cdk_training_cluster.nodes.utilization import utilization_command
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
@@ -92,7 +93,9 @@ class NodeGroupContext:
 
 
 def is_measured(group: NodeGroup, infos: Sequence[InstanceTypeInfo]) -> bool:
-    """Say whether nodes report the utilization of their accelerators: whole NVIDIA GPUs and Neuron devices do.
+    """Say whether nodes report the utilization of their accelerators.
+
+    Whole NVIDIA GPUs and Neuron devices do, and others where a command says it.
 
     Args:
         group: Their group. NVIDIA's driver reports no utilization of a GPU that MIG partitions:
@@ -101,7 +104,7 @@ def is_measured(group: NodeGroup, infos: Sequence[InstanceTypeInfo]) -> bool:
     """
     if group.gpu_sharing is not None and group.gpu_sharing.method is SharingMethod.MIG:
         return False
-    return all(info.has_nvidia_gpus or info.has_neuron_devices for info in infos)
+    return all(info.has_nvidia_gpus or info.has_neuron_devices or utilization_command(group, info) for info in infos)
 
 
 def _info(name: str, facts: Sequence[InstanceTypeInfo]) -> InstanceTypeInfo:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from cdk_training_cluster.instance_types import InstanceTypeInfo
+from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import wants_efa
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext, is_measured
+from cdk_training_cluster.nodes.utilization import accelerator_count, utilization_command
 from cdk_training_cluster.validation.rule import Rules
 from cluster_contract.idle import IdleScope
 
@@ -36,6 +37,38 @@ def _something_to_go_by(context: NodeGroupContext) -> Iterator[str]:
         yield (
             f"idle_policy must be {context.words.idle_off} or left out for {_names(context.infos)}, which "
             "reports no utilization of accelerators: the idle function could not judge it"
+        )
+
+
+@IDLE_RULES.rule("utilizationCommand", f"{_IDLE}/CloudWatch-Agent-custom-metrics-statsd.html", "utilization_command")
+def _a_command_for_what_nothing_else_measures(context: NodeGroupContext) -> Iterator[str]:
+    given, infos = context.group.utilization_command, context.infos
+    if given is None:
+        return
+    measured = [info for info in infos if not utilization_command(context.group, info)]
+    if measured:
+        yield (
+            f"utilization_command must be left out for {_names(measured)}, got {given!r}: it is for accelerators of "
+            "makers other than NVIDIA and AWS, whose use nodes report without it"
+        )
+    elif len({accelerator_count(info) for info in infos}) > 1:
+        yield (
+            f"utilization_command must be left out for {_names(infos)}, which have different numbers of "
+            f"accelerators, got {given!r}: make a node group of each"
+        )
+
+
+# Neither the agent nor AWS's tools for FPGAs (https://github.com/aws/aws-fpga) have a counter of their use.
+@IDLE_RULES.rule("idleFpga", f"{_IDLE}/metrics-collected-by-CloudWatch-agent.html", "idle_policy", "signals")
+def _a_design_works_without_a_process(context: NodeGroupContext) -> Iterator[str]:
+    """Ask for a second signal: no counter of an FPGA says how busy a design is, and it needs no CPU."""
+    policy = context.policy
+    fpgas = [info for info in context.infos if any(each.kind is AcceleratorKind.FPGA for each in info.accelerators)]
+    if fpgas and policy is not None and not policy.is_off and not policy.has_signal("heartbeat"):
+        yield (
+            f"{context.words.part('signals', 'idle_policy')} must include "
+            f"{context.words.call('IdleSignal.heartbeat()')} for {_names(fpgas)}, got {_signals(context) or 'none'}: "
+            "a design on an FPGA works without CPU or network, and no counter of AWS's says how busy it is"
         )
 
 

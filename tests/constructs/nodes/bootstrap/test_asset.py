@@ -23,6 +23,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import (
 GENERATED = {
     AcceleratorVendor.NVIDIA: {"agent.json", "pynvml.py"},
     AcceleratorVendor.NEURON: {"agent.json", "neuron-monitor.json", "neuron.settings"},
+    AcceleratorVendor.COMMAND: {"agent.json", "utilization.settings"},
     AcceleratorVendor.OTHER: set(),
 }
 

@@ -6,7 +6,15 @@ import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, IdleSignal, NodeGroup, TrainingCluster
+from cdk_training_cluster import (
+    Capacity,
+    IdlePolicy,
+    IdleScope,
+    IdleSignal,
+    NodeGroup,
+    Placement,
+    TrainingCluster,
+)
 from cdk_training_cluster.nodes.rules import (
     IDLE_RULES,
     ClusterContext,
@@ -40,6 +48,38 @@ CASES = {
         None,
         "node group 'lab': idle_policy must be IdlePolicy.off() or left out for hpc7a.96xlarge, which reports no "
         "utilization of accelerators: the idle function could not judge it",
+    ),
+    "a command for what NVIDIA measures": (
+        group("g5.xlarge", utilization_command="/opt/percent"),
+        None,
+        "node group 'lab': utilization_command must be left out for g5.xlarge, got '/opt/percent': it is for "
+        "accelerators of makers other than NVIDIA and AWS, whose use nodes report without it",
+    ),
+    "a command without accelerators": (
+        group("hpc7a.96xlarge", machine_image=_OWN, utilization_command="/opt/percent"),
+        None,
+        "node group 'lab': utilization_command must be left out for hpc7a.96xlarge, got '/opt/percent': it is for "
+        "accelerators of makers other than NVIDIA and AWS, whose use nodes report without it",
+    ),
+    "a command for types with several numbers of accelerators": (
+        NodeGroup(
+            "lab",
+            instance_types=["f2.6xlarge", "f2.12xlarge"],
+            count=2,
+            machine_image=_OWN,
+            capacity=Capacity.spot(),
+            utilization_command="/opt/percent",
+            idle_policy=IdlePolicy(signals=[IdleSignal.heartbeat()]),
+        ),
+        None,
+        "node group 'lab': utilization_command must be left out for f2.6xlarge and f2.12xlarge, which have different "
+        "numbers of accelerators, got '/opt/percent': make a node group of each",
+    ),
+    "an FPGA that is judged without heartbeats": (
+        group("f2.6xlarge", machine_image=_OWN, utilization_command="/opt/percent", placement=Placement.NONE),
+        None,
+        "node group 'lab': signals of idle_policy must include IdleSignal.heartbeat() for f2.6xlarge, got none: a "
+        "design on an FPGA works without CPU or network, and no counter of AWS's says how busy it is",
     ),
     "a warning that is longer than the window": (
         group("g5.xlarge", idle_policy=IdlePolicy(window=Duration.minutes(25))),

@@ -116,6 +116,7 @@ fi
 run environment bash environment.sh
 if [[ -f agent.json ]]; then run agent bash agent.sh; fi
 if [[ -f neuron-monitor.json ]]; then run neuron bash neuron.sh; fi
+if [[ -n ${UTILIZATION_COMMAND:-} ]]; then run utilization bash utilization.sh; fi
 if [[ -f prometheus.json ]]; then run collector bash collector.sh enable; fi
 run_user_scripts after "${SCRIPTS_AFTER[@]}"
 run updates bash updates.sh resume
