@@ -70,9 +70,9 @@ class HealthPolicy:
         )
 
     def describe(self) -> str:
-        """Say in a few words what becomes of broken nodes."""
+        """Say in a few words what the health function does with broken nodes."""
         settings = self.to_contract()
         if not self.act:
-            return "reported, and neither rebooted nor replaced"
+            return "reported, and neither rebooted nor replaced by the health function"
         hours = settings.window.total_seconds() / 3600
         return f"drained, then rebooted or replaced, at most {self.max_repairs} of a node group in {hours:g} hours"

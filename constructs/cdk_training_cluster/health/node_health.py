@@ -221,9 +221,10 @@ class NodeHealth(Guardrail):
         )
         for role in dict.fromkeys(fleet.role for fleet in fleets):
             let_nodes_report(role.grant_principal)
-        for fleet in fleets:
-            if isinstance(fleet.owner, autoscaling.CfnAutoScalingGroup):
-                self._set_up_group(fleet, fleet.owner)
+        scaled = {fleet: fleet.owner for fleet in fleets if isinstance(fleet.owner, autoscaling.CfnAutoScalingGroup)}
+        self._has_auto_scaling = bool(scaled)
+        for fleet, group in scaled.items():
+            self._set_up_group(fleet, group)
         self.unrepaired_nodes_alarm: cloudwatch.Alarm = self._alarms["UnrepairedNodes"]
         self.spent_budget_alarm: cloudwatch.Alarm = self._alarms["SpentBudget"]
         self.failed_verifications_alarm: cloudwatch.Alarm = self._watch(
@@ -233,6 +234,9 @@ class NodeHealth(Guardrail):
     def describe(self) -> Iterator[str]:
         """See `Guardrail.describe`."""
         yield f"Broken nodes: {self.policy.describe()}"
+        # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-health-checks.html
+        if self._has_auto_scaling and not self.policy.act:
+            yield "  Auto Scaling replaces nodes that fail EC2's status checks"
 
     def dashboard_row(self) -> DashboardRow:
         """See `Guardrail.dashboard_row`."""

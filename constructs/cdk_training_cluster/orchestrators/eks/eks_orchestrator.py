@@ -127,6 +127,10 @@ class EksOrchestrator(Orchestrator):
             **own_nodes(nodes.instance_type, nodes.count, volume_gib=SYSTEM_VOLUME_GIB),
         }
 
+    def describe(self, cluster: TrainingCluster) -> Iterator[str]:  # noqa: ARG002 - the settings say it
+        """Yield what EKS does with broken nodes."""
+        yield "EKS reboots or replaces broken nodes" if self.settings.node_repair else "EKS repairs no broken nodes"
+
     def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:
         """Yield the command that lets kubectl into the cluster."""
         role = self.control_plane.admin_role

@@ -31,7 +31,7 @@ from cdk_training_cluster.orchestrators.hyperpod.execution_role import make_exec
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import sagemaker_name
 from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
 from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
-from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings, NodeRecovery
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.prices.watching import sum_units
@@ -212,8 +212,10 @@ class HyperPodOrchestrator(Orchestrator):
         return sum_units(own_nodes(each, 1) for each in self._own_types.values())
 
     def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
-        """Yield Slurm's own nodes."""
+        """Yield Slurm's own nodes, and what HyperPod does with broken ones."""
         yield from (f"{name}: 1 x {instance_type}" for name, instance_type in self._own_types.items())
+        automatic = self.settings.node_recovery is NodeRecovery.AUTOMATIC
+        yield "HyperPod reboots or replaces broken nodes" if automatic else "HyperPod repairs no broken nodes"
 
     def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:
         """Yield the HyperPod cluster's ARN."""
