@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 
 from cdk_training_cluster import (
@@ -136,6 +137,7 @@ _EMITTED = (
 )
 _NOT_SHOWN = {
     NODE_METRICS.node_fault: "the health function counts the nodes that report it: HealthFaultyNodes",
+    NODE_METRICS.accelerator_utilization: "this cluster has no accelerators that a command measures: see below",
     NODE_METRICS.cpu_usage: "nodes report it by instance alone, so that nothing finds those of a cluster",
 }
 """The metrics that no widget and no alarm has, each with the reason."""
@@ -248,3 +250,11 @@ def test_more_widgets_than_cloudwatch_takes_are_refused() -> None:
 )
 def test_an_alarm_has_an_anchor_that_no_number_changes(part: str, alarm: str, expected: str) -> None:
     assert anchor(part, alarm) == expected
+
+
+def test_the_utilization_that_a_command_measures_is_shown() -> None:
+    image = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f67890"})
+    group = NodeGroup("gaudi", instance_types=["dl1.24xlarge"], count=1, machine_image=image)
+    cluster = TrainingCluster(new_stack(), "Cluster", availability_zone="us-east-1b", node_groups=[group])
+    assert cluster.dashboard is not None
+    assert NODE_METRICS.accelerator_utilization in json.dumps(cluster.dashboard.body("us-east-1"))
