@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnResource, Stack
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
@@ -26,6 +27,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 from cdk_training_cluster.nodes.dashboard import accelerator_row
 from cdk_training_cluster.nodes.node_role import allow_run_command
+from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.nodes.runs import run_row
 from cdk_training_cluster.observability import ClusterDashboard
@@ -80,15 +82,30 @@ def make_file_system(
     return file_system
 
 
-def make_node_groups(cluster: "TrainingCluster", together: ClusterContext) -> dict[str, NodeFleet]:
+def make_node_groups(
+    cluster: "TrainingCluster", together: ClusterContext, powertools_layer: lambda_.ILayerVersion | None
+) -> dict[str, NodeFleet]:
     """Make the nodes of every group and return them by name.
 
     Args:
         cluster: The cluster, whose role, instance profile, file system and control of the engine are made.
         together: The node groups, checked.
+        powertools_layer: As for `ClusterFunction`.
     """
     # In a scope of their own, so that a group may be called as its users like.
     scope = Construct(cluster, "NodeGroups")
+    reservations = (
+        ReservationFunction(
+            cluster,
+            "ReservationFunction",
+            cluster_name=cluster.cluster_name,
+            alert_topic=cluster.alert_topic,
+            powertools_layer=powertools_layer,
+            encryption_key=cluster.encryption_key,
+        )
+        if any(nodes.group.reserves_in_placement_group for nodes in together.nodes)
+        else None
+    )
     return {
         nodes.group.name: NodeFleet(
             scope,
@@ -106,6 +123,7 @@ def make_node_groups(cluster: "TrainingCluster", together: ClusterContext) -> di
             runs_table=cluster.runs_table.table_name,
             _checked=nodes,
             _owners=cluster.orchestrator,
+            _reservations=reservations,
         )
         for nodes in together.nodes
     }

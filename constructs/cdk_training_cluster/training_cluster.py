@@ -207,7 +207,7 @@ class TrainingCluster(Construct):
         self.prometheus: ClusterPrometheus | None = make_prometheus(self, observability)
         self.runs_table: dynamodb.Table = make_runs_table(self, nodes=self.role, encryption_key=encryption_key)
         self.orchestrator.make_control(self, together)
-        self._node_groups = make_node_groups(self, together)
+        self._node_groups = make_node_groups(self, together, powertools_layer)
         if self.file_system is not None:
             for fleet in self.node_groups:
                 fleet.owner.node.add_dependency(*self.file_system.access_rules)

@@ -4,22 +4,17 @@ It is always SUCCESS: alarms that stay cost cents, and a message names them; a s
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
 from typing import Any
-from urllib.request import Request, urlopen
 
 from aws_lambda_powertools import Logger
 
-_ATTEMPTS = 3
-_ATTEMPT_SECONDS = 10
+from cluster_common.custom_resources import ANSWER_ATTEMPT_SECONDS, ANSWER_ATTEMPTS, send_answer
+
 _TELLING_SECONDS = 20
 # What is left for the message and the answer, when the removal takes too long.
-_LAST_SECONDS = _TELLING_SECONDS + _ATTEMPTS * _ATTEMPT_SECONDS + 10
-
-# A response has at most 4096 bytes, and JSON writes other than ASCII characters with up to twelve of them.
-_MAX_REASON = 1000
+_LAST_SECONDS = _TELLING_SECONDS + ANSWER_ATTEMPTS * ANSWER_ATTEMPT_SECONDS + 10
 
 
 def answer(
@@ -45,18 +40,13 @@ def answer(
     if left:
         logger.error(f"left behind: {'; '.join(left)}")
         _within(_TELLING_SECONDS, "the message about them", lambda: tell(tuple(left)), left)
-    _send(
-        str(event["ResponseURL"]),
-        {
-            "Status": "SUCCESS",
-            "Reason": "; ".join(left).encode("ascii", "replace").decode()[:_MAX_REASON],
-            # Another id would have CloudFormation delete what the old one stands for.
-            "PhysicalResourceId": event.get("PhysicalResourceId", "billing-alarms"),
-            "StackId": event["StackId"],
-            "RequestId": event["RequestId"],
-            "LogicalResourceId": event["LogicalResourceId"],
-        },
+    send_answer(
+        event,
         logger,
+        succeeded=True,
+        # Another id would have CloudFormation delete what the old one stands for.
+        physical_id=event.get("PhysicalResourceId", "billing-alarms"),
+        reason="; ".join(left),
     )
 
 
@@ -74,14 +64,3 @@ def _within(seconds: float, what: str, work: Callable[[], None], left: list[str]
     worker.join(max(seconds, 0))
     if worker.is_alive():
         left.append(f"{what}: it took too long")
-
-
-def _send(url: str, response: Mapping[str, str], logger: Logger) -> None:
-    # The address is signed for a request without a content type.
-    request = Request(url, json.dumps(response).encode(), {"Content-Type": ""}, method="PUT")  # noqa: S310 - CloudFormation's own
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with urlopen(request, timeout=_ATTEMPT_SECONDS):  # noqa: S310 - see above
-                return
-        except OSError:
-            logger.exception("CloudFormation could not be answered", extra={"attempt": attempt})

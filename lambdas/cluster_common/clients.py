@@ -71,6 +71,12 @@ def batch() -> Untyped:
 
 
 @cache
+def cloudformation() -> Untyped:
+    """Return the client of CloudFormation."""
+    return boto3.client("cloudformation", config=_CONFIG)
+
+
+@cache
 def cloudwatch(region: str | None = None) -> "CloudWatchClient":
     """Return the client of CloudWatch in a region. Default: - the function's own."""
     return boto3.client("cloudwatch", region_name=region, config=_CONFIG)
@@ -163,6 +169,7 @@ class Clients:
         auto_scaling: Makes the client of EC2 Auto Scaling.
         auto_scaling_once: Makes another that sends a request once.
         batch: Makes the client of AWS Batch.
+        cloudformation: Makes the client of CloudFormation.
         cloudwatch: Makes the client of CloudWatch.
         cost_explorer: Makes the client of Cost Explorer.
         dynamodb: Makes the client of DynamoDB.
@@ -183,6 +190,7 @@ class Clients:
     auto_scaling: "Callable[[], AutoScalingClient]" = auto_scaling
     auto_scaling_once: "Callable[[], AutoScalingClient]" = auto_scaling_once
     batch: Callable[[], Untyped] = batch
+    cloudformation: Callable[[], Untyped] = cloudformation
     cloudwatch: "Callable[[], CloudWatchClient]" = cloudwatch
     cost_explorer: "Callable[[], CostExplorer]" = cost_explorer
     dynamodb: "Callable[[], DynamoDBClient]" = dynamodb

@@ -35,5 +35,8 @@ decision rests on it."""
 STACK_TAG = "cdk-training-cluster:stack"
 """On a Capacity Reservation that the reservation function made: the name of the stack that owns it."""
 
-RESERVATION_RESOURCE_TAG = "cdk-training-cluster:resource"
+RESOURCE_TAG = "cdk-training-cluster:resource"
 """On the same reservation: the logical id of its resource in the stack's template."""
+
+TERMS_TAG = "cdk-training-cluster:terms"
+"""On the same reservation: a digest of what EC2 cannot change of it, by which the function finds one that fits."""

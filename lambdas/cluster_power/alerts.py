@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from cluster_common.alerts import Alert, end_key
 from cluster_common.messages import subject
 from cluster_common.operator_commands import group_command
+from cluster_common.reservations import ACTIVE, Reservation
 from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
-from cluster_power.reservations import ACTIVE, Reservation
 from cluster_power.schedules import timetable
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict

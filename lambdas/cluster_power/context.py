@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster_common.power_records import Notice, Order, Record, State
+from cluster_common.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.groups import Group
-from cluster_power.reservations import NO_RESERVATIONS, Reservations
 from cluster_power.schedules import Judgment, judge
 from cluster_power.settings import Settings
 from cluster_power.windows import Phase, Window, find_window

@@ -9,9 +9,9 @@ from cluster_common.errors import AWS_ERRORS, error_text
 from cluster_common.failures import Failures
 from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_common.power_records import Desired, Order
+from cluster_common.reservations import set_instances
 from cluster_common.state_table import StateChangedError
 from cluster_power.groups import Group
-from cluster_power.reservations import set_instances
 from cluster_power.reserved import explain_refusal
 from cluster_power.settings import Settings
 from cluster_power.state_store import StateStore

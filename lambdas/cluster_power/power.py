@@ -12,6 +12,7 @@ from cluster_common.failures import Failures
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.making import make_owners
 from cluster_common.power_records import GroupState
+from cluster_common.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.owners import OwnerKind
@@ -26,7 +27,6 @@ from cluster_power.groups import Group
 from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.notifications import Notifications
 from cluster_power.reports import emit_metrics, emit_running_nodes, summarize
-from cluster_power.reservations import NO_RESERVATIONS, Reservations, read_reservations
 from cluster_power.schedules import Judgment
 from cluster_power.settings import Settings
 from cluster_power.shortages import settle

@@ -6,11 +6,11 @@ from types import MappingProxyType
 from aws_lambda_powertools.metrics import MetricUnit
 
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit, emit_counts
+from cluster_common.reservations import ACTIVE, NO_RESERVATIONS, Reservation, Reservations
 from cluster_common.times import time_text
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
-from cluster_power.reservations import ACTIVE, NO_RESERVATIONS, Reservation, Reservations
 from cluster_power.schedules import Judgment
 from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict

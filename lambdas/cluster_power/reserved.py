@@ -9,11 +9,11 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cluster_common.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_common.times import time_text
 from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
 from cluster_power.problems import Problem
-from cluster_power.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from cluster_common.owners.groups import is_old
+from cluster_common.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_common.times import time_text
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
-from cluster_power.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
 
 MARGIN = timedelta(minutes=10)

@@ -1,74 +1,40 @@
-"""The entry point of the reservation function: it answers each request of CloudFormation's.
+"""The entry point of the reservation function, which CloudFormation asks for reservations."""
 
-Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/crpg-ref-responses.html
-"""
-
-import json
-import logging
-import time
-import urllib.request
-from collections.abc import Callable, Mapping
+import os
 from datetime import UTC, datetime
 from typing import Any
 
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from cluster_common import clients
-from cluster_reservations.request import Request
-from cluster_reservations.reservations import RefusedError, Reservations
+from cluster_common.custom_resources import send_answer
+from cluster_contract.reservations import ReservationFunctionSettings
+from cluster_reservations.keeper import NO_RESERVATION, Keeper
+from cluster_reservations.refusals import RefusedError
+from cluster_reservations.requests import Request
 
-logger = logging.getLogger(__name__)
-logger.setLevel(logging.INFO)
-
-# CloudFormation takes at most 4,096 bytes of an answer.
-_LONGEST_REASON = 1_000
-_TRIES = 4
+logger = Logger()
 
 
-def handler(event: Mapping[str, Any], context: Any) -> None:  # noqa: ANN401, ARG001 - as Lambda calls it
-    """Do what CloudFormation asks for, and answer at the address that it gives."""
-    reservations = Reservations(ec2=clients.ec2(), now=datetime.now(UTC), pause=time.sleep)
-    send(event["ResponseURL"], answer(event, reservations), pause=time.sleep)
+class UnansweredError(Exception):
+    """Say that CloudFormation did not take the answer; Lambda delivers the request again, which changes nothing."""
 
 
-def answer(event: Mapping[str, Any], reservations: Reservations) -> dict[str, Any]:
-    """Return the answer to a request. Each request gets one: without it, CloudFormation waits until its time-out.
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], _context: LambdaContext) -> None:
+    """Make, change or cancel a reservation, and answer CloudFormation.
 
-    Args:
-        event: The request.
-        reservations: The reservations of the custom resource.
+    What is not certain, such as a request to EC2 that got no answer, is not answered: Lambda delivers it again.
     """
-    said = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
-    # CloudFormation deletes by this id what a failed creation left; the tags find it.
-    said["PhysicalResourceId"] = event.get("PhysicalResourceId") or f"none-{event['RequestId']}"
+    settings = ReservationFunctionSettings.from_environment(os.environ)
+    request = Request.of(event)
+    logger.append_keys(cluster=settings.cluster, node_group=request.terms.node_group, request=request.id)
     try:
-        said["PhysicalResourceId"] = reservations.apply(Request.of(event))
-    except RefusedError as refusal:
-        logger.warning("%s", refusal)
-        return {**said, "Status": "FAILED", "Reason": str(refusal)[:_LONGEST_REASON]}
-    except Exception as error:
-        logger.exception("the request failed")
-        reason = f"the reservation function failed with an internal error ({type(error).__name__}); see its log group"
-        return {**said, "Status": "FAILED", "Reason": reason}
-    logger.info("%s of %s: %s", event["RequestType"], event["LogicalResourceId"], said["PhysicalResourceId"])
-    return {**said, "Status": "SUCCESS"}
-
-
-def send(url: str, body: Mapping[str, Any], *, pause: Callable[[float], None]) -> None:
-    """Send an answer; an error of the last try ends the invocation, and Lambda delivers the request again.
-
-    Args:
-        url: The signed address.
-        body: The answer.
-        pause: Waits for some seconds.
-    """
-    for attempt in range(1, _TRIES + 1):
-        # The signature is for a request without a content type.
-        request = urllib.request.Request(  # noqa: S310 - CloudFormation's own address
-            url, data=json.dumps(body).encode(), headers={"Content-Type": ""}, method="PUT"
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=10):  # noqa: S310 - as above
-                return
-        except OSError:
-            if attempt == _TRIES:
-                raise
-            pause(2.0**attempt)
+        physical_id, reason = Keeper(request, clients.Clients(), logger, now=datetime.now(UTC)).carry_out(), ""
+    except RefusedError as refused:
+        physical_id, reason = request.physical_id or NO_RESERVATION, str(refused)
+    if reason:
+        logger.error(reason)
+    if not send_answer(event, logger, succeeded=not reason, physical_id=physical_id, reason=reason):
+        raise UnansweredError(f"CloudFormation did not take the answer to request {request.id}")

@@ -96,6 +96,13 @@ class CloudFormationApi(ChangeSetActions):
         ]
         return self._page("OperationEvents", shown)
 
+    def describe_stack_resource(self) -> ActionResult:
+        """Answer DescribeStackResource, of a resource that is being made as well."""
+        stack, logical_id = self._existing(), self._get_param("LogicalResourceId")
+        if logical_id not in stack.resources:
+            raise ValidationError(f"Resource {logical_id} does not exist for stack {stack.name}")
+        return ActionResult({"StackResourceDetail": _resource_shown(stack, stack.resources[logical_id])})
+
     def describe_stack_resources(self) -> ActionResult:
         """Answer DescribeStackResources."""
         physical_id, logical_id = self._get_param("PhysicalResourceId"), self._get_param("LogicalResourceId")

@@ -11,6 +11,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from local_aws.cloudformation import schemas, templates
+from local_aws.cloudformation.changes import (
+    adopt,
+    failed_to_delete,
+    handler_for,
+    needs_replacement,
+    order_of,
+    refuse_same_name,
+)
 from local_aws.cloudformation.failures import (
     CannotChangeError,
     HandlerError,
@@ -23,7 +31,7 @@ from local_aws.cloudformation.functions import Resolver
 from local_aws.cloudformation.outputs import outputs_of
 from local_aws.cloudformation.plans import Plan
 from local_aws.cloudformation.resources import handler_of
-from local_aws.cloudformation.resources.base import Call, Handler
+from local_aws.cloudformation.resources.base import Call
 from local_aws.cloudformation.stack_tags import with_stack_tags
 from local_aws.cloudformation.stacks import Region, Stack, StackResource, now
 
@@ -55,7 +63,7 @@ class Deployment:
     def create(self, plan: Plan) -> None:
         """Create the stack's resources; if one fails, delete those that were made (unless the request keeps them)."""
         stack = self._stack
-        _adopt(stack, plan)
+        adopt(stack, plan)
         stack.say("CREATE_IN_PROGRESS", "User Initiated")
         try:
             self._refuse_unknown(plan)
@@ -69,7 +77,7 @@ class Deployment:
             stack.say("ROLLBACK_IN_PROGRESS", f"{failure} Rollback requested by user.")
             failed = self._delete_all(reversed(list(stack.resources.values())), {"Retain"})
             stack.outputs = []
-            stack.say("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", _failed_to_delete(failed))
+            stack.say("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", failed_to_delete(failed))
             return
         stack.imports = self._imports
         stack.say("CREATE_COMPLETE")
@@ -91,8 +99,8 @@ class Deployment:
         except ResourceError as failure:
             self._roll_update_back(before, str(failure))
             return
-        removed = [before[name] for name in _order_of(stack, before) if name not in plan.order]
-        _adopt(stack, plan)
+        removed = [before[name] for name in order_of(stack, before) if name not in plan.order]
+        adopt(stack, plan)
         stack.outputs, stack.imports = outputs, self._imports
         stack.say("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         for resource in removed:
@@ -125,7 +133,7 @@ class Deployment:
             stack.resources = before
             stack.say("IMPORT_ROLLBACK_COMPLETE")
             return
-        _adopt(stack, plan)
+        adopt(stack, plan)
         for logical_id in kept:
             resource = stack.resources[logical_id]
             stack.say_of(resource, "UPDATE_IN_PROGRESS", "Apply stack-level tags to imported resource if applicable.")
@@ -136,13 +144,13 @@ class Deployment:
         """Delete the stack's resources in reverse order, but those that are retained."""
         stack = self._stack
         stack.say("DELETE_IN_PROGRESS", "User Initiated")
-        doomed = [stack.resources[name] for name in reversed(_order_of(stack, stack.resources))]
+        doomed = [stack.resources[name] for name in reversed(order_of(stack, stack.resources))]
         spared = {name for name in retain if name in stack.resources}
         for resource in [resource for resource in doomed if resource.logical_id in spared]:
             stack.say_of(resource, "DELETE_SKIPPED")
         failed = self._delete_all([r for r in doomed if r.logical_id not in spared], _RETAINED)
         if failed:
-            stack.say("DELETE_FAILED", _failed_to_delete(failed))
+            stack.say("DELETE_FAILED", failed_to_delete(failed))
             return
         stack.outputs, stack.imports, stack.deleted = [], set(), now()
         stack.say("DELETE_COMPLETE")
@@ -169,7 +177,7 @@ class Deployment:
         Seen in https://github.com/aws/aws-cdk/issues/31058. Newer deployments fail sooner with the same reason:
         https://aws.amazon.com/blogs/devops/ship-infrastructure-faster-with-cloudformation-and-cdk-pre-deployment-validation-on-every-stack-operation/
         """
-        name = resource.properties.get(getattr(_handler(resource.type), "named", "").partition(":")[0])
+        name = resource.properties.get(getattr(handler_for(resource.type), "named", "").partition(":")[0])
         # A lifecycle hook's name is its own within its group.
         parts = schemas.identifier(resource.type) & resource.properties.keys()
         for stack in self._region.living() if name else ():
@@ -182,9 +190,9 @@ class Deployment:
         call = self._call(resource)
         try:
             self._refuse_contention(
-                plan, resource.logical_id, _handler(resource.type).touches(call, resource.properties)
+                plan, resource.logical_id, handler_for(resource.type).touches(call, resource.properties)
             )
-            resource.attributes = _handler(resource.type).create(call, resource.properties)
+            resource.attributes = handler_for(resource.type).create(call, resource.properties)
         except Exception as error:
             raise ResourceError(reason_of(error, resource.type)) from error
         finally:
@@ -206,8 +214,8 @@ class Deployment:
             if properties == was.properties:
                 stack.resources[logical_id] = resource
                 return
-            if _needs_replacement(was, properties):
-                _refuse_same_name(was, properties)
+            if needs_replacement(was, properties):
+                refuse_same_name(was, properties)
                 resource = StackResource(logical_id, was.type, plan.definition(logical_id), properties)
                 stack.resources[logical_id] = resource
                 stack.say_of(
@@ -237,7 +245,7 @@ class Deployment:
         call = self._call(resource)
         call.rolling_back = rolling_back
         try:
-            attributes = _handler(resource.type).update(call, resource.properties, before)
+            attributes = handler_for(resource.type).update(call, resource.properties, before)
         except Exception as error:
             untouched = isinstance(error, CannotChangeError)
             raise ResourceError(reason_of(error, resource.type), untouched=untouched) from error
@@ -255,7 +263,7 @@ class Deployment:
                 continue
             self._stack.say_of(resource, "DELETE_IN_PROGRESS")
             try:
-                _handler(resource.type).delete(self._call(resource))
+                handler_for(resource.type).delete(self._call(resource))
             except Exception as error:  # every failure is reported on the resource that it is of
                 if not (isinstance(error, ClientError) and is_absent(error)):
                     self._stack.say_of(resource, "DELETE_FAILED", reason_of(error, resource.type))
@@ -276,6 +284,7 @@ class Deployment:
             elif was is None or was.physical_id != resource.physical_id:
                 superfluous.append(resource)
             elif was.properties != resource.properties:
+                stack.resources[was.logical_id] = was
                 stack.say_of(was, "UPDATE_IN_PROGRESS")
                 try:
                     was.attributes |= self._update(was, resource.properties, rolling_back=True)
@@ -298,9 +307,10 @@ class Deployment:
         The function of a custom resource is asked for the earlier properties once more, and may answer any id.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/crpg-ref-requesttypes-update.html
         """
-        if resource.physical_id is None or not _handler(resource.type).may_answer_another_id:
+        if resource.physical_id is None or not handler_for(resource.type).may_answer_another_id:
             return [resource]
         restored = replace(resource, definition=was.definition, properties=was.properties)
+        self._stack.resources[was.logical_id] = restored
         self._stack.say_of(restored, "UPDATE_IN_PROGRESS")
         try:
             was.attributes |= self._update(restored, resource.properties, rolling_back=True)
@@ -342,7 +352,7 @@ class Deployment:
             raise ResourceError(reason_of(error, kind)) from error
         if reason is not None:
             raise ResourceError(reason)
-        handler = _handler(kind)
+        handler = handler_for(kind)
         left_out = sorted(set(properties) - handler.supported)
         if left_out and not handler.takes_any_property:
             raise ResourceError(f"the local AWS does not support {', '.join(left_out)} of {kind}")
@@ -385,49 +395,5 @@ class Deployment:
             properties=resource.properties,
             attributes=resource.attributes,
             physical_id=resource.physical_id or "",
+            stack_id=self._stack.id,
         )
-
-
-def _adopt(stack: Stack, plan: Plan) -> None:
-    stack.template_text, stack.template = plan.template_text, plan.template
-    stack.parameters, stack.resolved_parameters = plan.parameters, plan.resolved_parameters
-    stack.tags = plan.tags
-
-
-def _handler(resource_type: str) -> Handler:
-    handler = handler_of(resource_type)
-    if handler is None:
-        raise LookupError(resource_type)  # refused before anything is made
-    return handler
-
-
-def _order_of(stack: Stack, resources: Mapping[str, StackResource]) -> list[str]:
-    if not resources:
-        return []  # a stack of which nothing was made has no template
-    known = [name for name in templates.dependency_order(stack.template, set(resources)) if name in resources]
-    return [*known, *(name for name in resources if name not in known)]
-
-
-def _needs_replacement(was: StackResource, properties: Mapping[str, Any]) -> bool:
-    """Tell whether a create-only property differs.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html
-    """
-    return any(
-        schemas.value_at(was.properties, path) != schemas.value_at(properties, path)
-        for path in schemas.create_only(was.type)
-    )
-
-
-def _refuse_same_name(was: StackResource, properties: Mapping[str, Any]) -> None:
-    name = schemas.name_property(was.type)
-    if name and was.properties.get(name) and was.properties.get(name) == properties.get(name):
-        error = HandlerError(
-            "CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename "
-            f"{properties[name]} and update the stack again."
-        )
-        raise ResourceError(str(error))
-
-
-def _failed_to_delete(failed: list[str]) -> str | None:
-    return f"The following resource(s) failed to delete: [{', '.join(failed)}]." if failed else None

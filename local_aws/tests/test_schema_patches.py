@@ -26,8 +26,8 @@ def _looser(before: Any, after: Any, place: str = "") -> list[str]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         gone = [f"{place}/{key}" for key in before if key not in after]
         # A property or definition that is added to a closed object is taken from then on.
-        is_closed = place.endswith(("properties", "definitions"))
-        new = [f"{place}/{key}" for key in after if key not in before and is_closed]
+        is_closed = place.endswith(("properties", "definitions", "patternProperties"))
+        new = [f"{place}/{key}" for key in after if key not in before and (is_closed or key == "patternProperties")]
         kept = [each for key in before if key in after for each in _looser(before[key], after[key], f"{place}/{key}")]
         return gone + new + kept
     if place.rpartition("/")[2] in (*_SETS, "required"):
@@ -62,6 +62,8 @@ def test_a_pattern_that_is_corrected_is_looser() -> None:
         (lambda schema: schema["required"].pop(), "/required: "),
         (lambda schema: schema["properties"].update(New={}), "/properties/New"),
         (lambda schema: schema.update(additionalProperties=True), "/additionalProperties"),
+        (lambda schema: schema.update(patternProperties={".*": {}}), "/patternProperties"),
+        (lambda schema: schema["properties"]["InstanceCount"].update(type=["integer", "string"]), "/properties/"),
         (lambda schema: schema["createOnlyProperties"].pop(), "/createOnlyProperties: "),
     ],
 )

@@ -87,6 +87,7 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::Scheduler::Schedule FlexibleTimeWindow.Mode",
     ),
     "names that the library itself gives": (
+        "AWS::EC2::CapacityReservation OnIdle",
         "AWS::Budgets::Budget Budget.CostFilters.TagKeyValue.*",
         "AWS::DynamoDB::Table *.AttributeName",
         "AWS::EKS::Addon PodIdentityAssociations.*.ServiceAccount",
@@ -125,6 +126,7 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
     "numbers as text": (
         "AWS::AutoScaling::AutoScalingGroup M??Size",
         "AWS::AutoScaling::AutoScalingGroup *.SpotMaxPrice",
+        "AWS::EC2::CapacityReservation ServiceTimeout",
         "AWS::EC2::SpotFleet *.SpotPrice",
     ),
     "names that CDK makes of hashes": ("AWS::Lambda::Function Code.*", "AWS::Lambda::Function Handler"),
@@ -159,6 +161,10 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# A type whose texts have the limits of another's.
+_ALIKE = {"Custom::CapacityReservation": "AWS::EC2::CapacityReservation"}
+
+
 def texts_without_a_limit(template: Mapping[str, Any]) -> Iterator[str]:
     """Yield the type and the property of each text that has neither a row nor a reason to have none."""
     rows = [place.partition(" if ")[0] for row in LIMITS.values() for place in row.places]
@@ -166,7 +172,7 @@ def texts_without_a_limit(template: Mapping[str, Any]) -> Iterator[str]:
     free = [pattern for patterns in NOT_FREE.values() for pattern in patterns]
     for resource in template["Resources"].values():
         for path in _texts(resource.get("Properties", {}), ""):
-            place = f"{resource['Type']} {path}"
+            place = f"{_ALIKE.get(resource['Type'], resource['Type'])} {path}"
             known = any(_is_at(place, row) for row in rows) or any(fnmatchcase(place, each) for each in free)
             if not known and place.rpartition(".")[0] not in keys:
                 yield place

@@ -14,11 +14,13 @@ from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.encryption import allow
+from cdk_training_cluster.functions import make_alert_topic
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
-from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap, reaches_lustre
+from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap
 from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet_warnings import fleet_warnings
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
@@ -26,6 +28,7 @@ from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.node_launch_template import make_launch_template
 from cdk_training_cluster.nodes.node_metrics import utilization_metric
 from cdk_training_cluster.nodes.owners import Launch
+from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.reserved import Reserved, make_reserved
 from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
 from cdk_training_cluster.nodes.utilization import utilization_command
@@ -67,7 +70,8 @@ class NodeFleet(Construct):
         launch_templates: One for each layout of network interfaces among the types, the first type's first; none
             where an orchestrator takes none.
         placement_group: The placement group that was made. None: none was.
-        capacity_reservation: The reservation that was made. None: none was.
+        capacity_reservation: The resource of the reservation that was made: an `AWS::EC2::CapacityReservation`, or in
+            a placement group a `Custom::CapacityReservation`. None: none was.
         reservation_group: The resource group of reservations that was made. None: none was.
         reports_efa_traffic: Whether its agents report what goes over EFA, because its idle policy uses that.
         reservation_id: The reservation, made or existing, that all the nodes are launched into. None: there is none.
@@ -99,6 +103,7 @@ class NodeFleet(Construct):
         runs_table: str | None = None,
         _checked: NodeGroupContext | None = None,
         _owners: FleetOwners | None = None,
+        _reservations: ReservationFunction | None = None,
     ) -> None:
         """Make the nodes.
 
@@ -121,13 +126,14 @@ class NodeFleet(Construct):
             _checked: What `TrainingCluster` has checked already: the group with what holds for it. Default: - it is
                 checked here.
             _owners: What makes the owner of the nodes. Default: - an Auto Scaling group or a Spot Fleet is made.
+            _reservations: What makes a reservation in a placement group. Default: - a function is made, with a topic
+                for its alarms, where there is to be one.
 
         Raises:
             ValueError: EC2 would refuse the group; every reason, a line each.
         """
         super().__init__(scope, id)
         nodes = _checked or check_node_group(node_group, instance_type_facts, network.availability_zone)
-        self._words = nodes.words
         self._environment, self._collector, self._runs_table = environment or {}, collector, runs_table
         self.node_group: NodeGroup = node_group
         self.cluster_name: str = cluster_name
@@ -145,7 +151,7 @@ class NodeFleet(Construct):
         allow(self, encryption_key, *owners.key_users(node_group))
         self._tag()
         for rule, sentence in node_group_warnings(nodes).items():
-            self._warn(rule, sentence)
+            warn(self, rule, sentence)
         self.placement_group: ec2.CfnPlacementGroup | None = self._make_placement_group()
         dialect = owners.dialect(node_group)
         reserved = make_reserved(
@@ -154,7 +160,7 @@ class NodeFleet(Construct):
             availability_zone=network.availability_zone,
             placement_group=self.placement_group,
             tags=self.identifying_tags,
-            encryption_key=encryption_key,
+            reservations=lambda: _reservations or self._make_reservation_function(),
         )
         self.capacity_reservation: CfnResource | None = reserved.reservation
         self.reservation_group: resourcegroups.CfnGroup | None = reserved.resource_group
@@ -162,9 +168,9 @@ class NodeFleet(Construct):
         layouts = launch_layouts(node_group, self.instance_types, nodes.orchestrator)
         self.network_interfaces: tuple[NetworkInterface, ...] = next(iter(layouts)).interfaces
         launches = [] if dialect is None else self._make_launches(layouts, owners, dialect, reserved)
-        for layout in layouts if dialect is not None and dialect.image else ():
-            self._warn_of_a_moving_image(layout, mount)
-        self._warn_of_tcp(mount)
+        images = layouts if dialect is not None and dialect.image else ()
+        for rule, sentence in fleet_warnings(nodes, images, mount):
+            warn(self, rule, sentence)
         self.launch_templates: tuple[ec2.LaunchTemplate, ...] = tuple(launch.template for launch in launches)
         made: MadeOwner = owners.make_owner(self, launches, reserved)
         self.owner: CfnResource = made.resource
@@ -276,38 +282,6 @@ class NodeFleet(Construct):
         # Above the name that ec2.LaunchTemplate gives its instances: the path of the construct.
         Tags.of(self).add("Name", f"{self.cluster_name}/{self.node_group.name}", priority=_ABOVE_DEFAULT)
 
-    def _warn(self, rule: str, sentence: str) -> None:
-        warn(self, rule, sentence)
-
-    def _warn_of_a_moving_image(self, layout: LaunchLayout, mount: Mount | None) -> None:
-        if layout.image is not None and mount is not None and not layout.image.has_lustre_client:
-            # https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
-            self._warn(
-                "lustreClient",
-                f"node group {self.node_group.name!r} mounts a file system, and the newest image of "
-                f"{layout.image.parameter_name} has no Lustre client: each node installs the one for its kernel at "
-                "first boot, and cannot be set up while FSx for Lustre has none for a newer kernel. Pin an image "
-                f"that you have tested, or one with the client in it, with {self._words.image_setting}.",
-            )
-        if layout.image is not None:
-            self._warn(
-                "latestImage",
-                f"node group {self.node_group.name!r} takes the newest image of {layout.image.parameter_name}: a "
-                "later deployment may move drivers under a running fleet. Pin the image you have tested with "
-                f"{self._words.image_setting}.",
-            )
-
-    def _warn_of_tcp(self, mount: Mount | None) -> None:
-        slow = [info.name for info in self.instance_types if self.node_group.efa is False or not reaches_lustre(info)]
-        if mount is not None and mount.efa and slow:
-            # https://docs.aws.amazon.com/fsx/latest/LustreGuide/configure-efa-clients.html
-            self._warn(
-                "fileSystemOverTcp",
-                f"node group {self.node_group.name!r} reaches the EFA-enabled file system over TCP on "
-                f"{' and '.join(slow)}, at 100 Gbps a node at most: FSx supports EFA on Nitro v4 and later, but not "
-                "on trn2.",
-            )
-
     def _owned_otherwise(self, wanted: str) -> str:
         return (
             f"node group {self.node_group.name!r} has no {wanted}: its nodes are launched by an "
@@ -389,6 +363,15 @@ class NodeFleet(Construct):
         if len(self.instance_types) > 1 or self.node_group.capacity.uses_spot or Token.is_unresolved(region):
             return None
         return on_demand_price(instance_type.name, region)
+
+    def _make_reservation_function(self) -> ReservationFunction:
+        return ReservationFunction(
+            self,
+            "ReservationFunction",
+            cluster_name=self.cluster_name,
+            alert_topic=make_alert_topic(self, self.encryption_key, budgets=False),
+            encryption_key=self.encryption_key,
+        )
 
     def _make_placement_group(self) -> ec2.CfnPlacementGroup | None:
         group = self.node_group

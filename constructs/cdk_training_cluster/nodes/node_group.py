@@ -123,6 +123,11 @@ class NodeGroup:
             return Placement.NONE  # no job spans nodes
         return Placement.CLUSTER if self.capacity.keeps_together else Placement.NONE
 
+    @property
+    def reserves_in_placement_group(self) -> bool:
+        """Whether a reservation is made for the nodes, in a placement group."""
+        return self.capacity.makes_reservation and self.chosen_placement is not Placement.NONE
+
     def _device_problems(self) -> Iterator[str]:
         if self.root_device_name is not None and self.machine_image is None:
             yield (

@@ -1,159 +1,138 @@
-"""The function that owns the Capacity Reservations of a stack that are made in placement groups."""
+"""The function that makes reservations in placement groups, which CloudFormation's own resource cannot."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from aws_cdk import Aws, CfnResource, CustomResource, Duration, RemovalPolicy
+from aws_cdk import Aws, CfnResource, CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.conditions import HERE, in_this_region
-from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.functions.assets import function_source
-from cluster_contract.tags import STACK_TAG
+from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.functions import RESERVATIONS, ClusterFunction, ClusterPermissions
+from cluster_contract.codec import encode
+from cluster_contract.reservations import RESOURCE_TYPE, ReservationFunctionSettings
+from cluster_contract.tags import CLUSTER_TAG, STACK_TAG
 
-RESERVATION_TYPE = "Custom::CapacityReservation"
-"""The type of a reservation that the function owns. Its properties are those of `AWS::EC2::CapacityReservation`."""
-
-# No child of a construct whose children are node groups can have this id: names have no underscore.
-_ID = "Reservation_Function"
-_PACKAGE = "cluster_reservations"
-_TIMEOUT = Duration.minutes(5)
-# Lambda delivers a failed request twice more, after one minute and after two.
-_SERVICE_TIMEOUT = Duration.minutes(25)
+_TIMEOUT_MINUTES = 2
+_MAX_EVENT_AGE_MINUTES = 10
+# An event that Lambda still delivers is one that CloudFormation still waits for: nothing is bought after it gave up.
+_ANSWER_MINUTES = 15
+_RETRIES = 2
+_TAGS = "cdk-training-cluster:*"
 
 
 class ReservationFunction(Construct):
-    """Make the function that creates, changes and cancels Capacity Reservations for CloudFormation.
+    """Make the function that CloudFormation asks for reservations in placement groups.
 
-    The schema of `AWS::EC2::CapacityReservation` has a pattern for `PlacementGroupArn` that no ARN matches, so that
-    CloudFormation refuses every reservation in a placement group; EC2's API takes the ARN. The role may write on
-    reservations of its own stack only.
+    The schema that AWS publishes of `AWS::EC2::CapacityReservation` has a pattern for `PlacementGroupArn` that no ARN
+    matches; EC2's CreateCapacityReservation takes the ARN. The function makes, changes and cancels what the stack's
+    custom resources say, and no other reservation. It runs when a deployment changes one of them.
 
-    Resources: `AWS::Lambda::Function`, `AWS::Lambda::EventInvokeConfig`, `AWS::Logs::LogGroup`, and `AWS::IAM::Role`
-    with one policy.
+    Lambda may deliver a request twice or late, and an answer may be lost: the token of the request to EC2 is the
+    id of CloudFormation's request, tags on each reservation say which resource it is of, and nothing is bought for a
+    resource that CloudFormation no longer waits for.
 
-    Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-capacityreservation.html
+    Resources: what `ClusterFunction` makes, and a `Custom::CapacityReservation` for each reservation.
+
+    Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html and
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
     """
 
-    @staticmethod
-    def of(scope: Construct, encryption_key: kms.IKey | None = None) -> "ReservationFunction":
-        """Return the function of a scope; it is made where there is none.
-
-        Args:
-            scope: The construct that the node groups belong to.
-            encryption_key: The KMS key that encrypts the log. Default: - a key that AWS owns.
-        """
-        found = scope.node.try_find_child(_ID)
-        return found if isinstance(found, ReservationFunction) else ReservationFunction(scope, _ID, encryption_key)
-
-    def __init__(self, scope: Construct, id: str, encryption_key: kms.IKey | None = None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        alert_topic: sns.ITopic,
+        powertools_layer: lambda_.ILayerVersion | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
         """Make the function.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            encryption_key: The KMS key that encrypts the log and the environment. Default: - a key that AWS owns.
+            cluster_name: The cluster it works for.
+            alert_topic: What its alarms notify.
+            powertools_layer: As for `ClusterFunction`. Default: - AWS's public one.
+            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
         """
         super().__init__(scope, id)
-        if encryption_key is not None:
-            allow(self, encryption_key, KeyUser.LOGS)
-        log_group = logs.LogGroup(
+        self._made = ClusterFunction(
             self,
-            "Logs",
-            retention=logs.RetentionDays.THREE_MONTHS,
+            "Function",
+            package="cluster_reservations",
+            called="the reservation function",
+            description=f"Makes the capacity reservations of {cluster_name} in placement groups",
+            cluster_name=cluster_name,
+            settings=encode(ReservationFunctionSettings(cluster=cluster_name)),
+            alert_topic=alert_topic,
+            timeout=Duration.minutes(_TIMEOUT_MINUTES),
+            max_event_age=Duration.minutes(_MAX_EVENT_AGE_MINUTES),
+            retries=_RETRIES,
+            powertools_layer=powertools_layer,
             encryption_key=encryption_key,
-            removal_policy=RemovalPolicy.DESTROY,
         )
-        self.role: iam.Role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Capacity Reservations in placement groups",
-        )
-        log_group.grant_write(self.role)
-        self._permit()
-        source = function_source(_PACKAGE)
-        self.function: lambda_.Function = lambda_.Function(
-            self,
-            "Resource",
-            description="Creates, changes and cancels Capacity Reservations in placement groups for CloudFormation",
-            code=source.code(),
-            handler=source.handler,
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            memory_size=256,
-            timeout=_TIMEOUT,
-            role=self.role,
-            log_group=log_group,
-            environment_encryption=encryption_key,
-            retry_attempts=2,
-            max_event_age=Duration.minutes(20),
-        )
-        # CDK names the role in DependsOn, though the reference to it says as much: cfn-lint W3005.
-        ignore_lint(default_child(self.function), "W3005")
+        _grant(self._made.role, cluster_name)
 
-    def reserve(self, scope: Construct, id: str, properties: Mapping[str, Any]) -> CfnResource:
-        """Make a reservation.
+    def reserve(self, scope: Construct, id: str, properties: Mapping[str, object]) -> CfnResource:
+        """Make a reservation, and return its resource, whose `Ref` is the reservation's id.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            properties: The properties of `AWS::EC2::CapacityReservation`.
+            properties: What is reserved, by the names of CreateCapacityReservation.
         """
-        made = CustomResource(
+        custom = CustomResource(
             scope,
             id,
-            service_token=self.function.function_arn,
-            service_timeout=_SERVICE_TIMEOUT,
-            resource_type=RESERVATION_TYPE,
+            service_token=self._made.function.function_arn,
+            service_timeout=Duration.minutes(_ANSWER_MINUTES),
+            resource_type=RESOURCE_TYPE,
             properties=dict(properties),
         )
-        # The role's policy is there before the first request, and until the last.
-        made.node.add_dependency(self.role)
-        return default_child(made)
+        resource = default_child(custom)
+        # What a cancellation needs, its permissions and its log group, is deleted after it.
+        custom.node.add_dependency(self._made)
+        # CDK names the function in DependsOn beside the reference to it: cfn-lint W3005.
+        ignore_lint(resource, "W3005")
+        return resource
 
-    def _permit(self) -> None:
-        """Allow what the function calls.
 
-        Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
-        """
-        account = f"arn:{HERE.partition}:ec2:{HERE.region}:{HERE.account_id}"
-        reservations, own = f"{account}:capacity-reservation/*", {STACK_TAG: Aws.STACK_NAME}
-        statements = (
-            iam.PolicyStatement(
-                actions=["ec2:DescribeCapacityReservations"], resources=["*"], conditions=in_this_region()
-            ),
-            iam.PolicyStatement(
-                actions=["ec2:CreateCapacityReservation"],
-                resources=[reservations],
-                conditions={"StringEquals": {f"aws:RequestTag/{key}": value for key, value in own.items()}},
-            ),
-            # The document names no other resource of the action; EC2 may look at the placement group all the same.
-            iam.PolicyStatement(
-                actions=["ec2:CreateCapacityReservation"], resources=[f"{account}:placement-group/*"]
-            ),
-            iam.PolicyStatement(
-                actions=["ec2:CreateTags"],
-                resources=[reservations],
-                conditions={"StringEquals": {"ec2:CreateAction": "CreateCapacityReservation"}},
-            ),
-            iam.PolicyStatement(
-                actions=["ec2:CancelCapacityReservation", "ec2:CreateTags", "ec2:ModifyCapacityReservation"],
-                resources=[reservations],
-                conditions={"StringEquals": {f"aws:ResourceTag/{key}": value for key, value in own.items()}},
-            ),
+def _grant(role: iam.Role, cluster_name: str) -> None:
+    """Let the function make reservations for its stack, and change and cancel those alone.
+
+    The tag with the stack's name stays when a cluster is renamed, unlike that with the cluster's.
+
+    Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+    """
+    permissions = ClusterPermissions(role, cluster_name=cluster_name, tag_key=CLUSTER_TAG, own_tags=_TAGS)
+    permissions.read(["ec2:DescribeCapacityReservations"])
+    own = {STACK_TAG: Aws.STACK_NAME}
+    permissions.write(["ec2:CancelCapacityReservation", "ec2:ModifyCapacityReservation"], RESERVATIONS, tagged=own)
+    permissions.write(["ec2:CreateTags"], RESERVATIONS, tagged=own, own_tags_only=True)
+    arn = f"arn:{HERE.partition}:{RESERVATIONS.format(account=f'{HERE.region}:{HERE.account_id}')}"
+    asked = {f"aws:RequestTag/{CLUSTER_TAG}": cluster_name, f"aws:RequestTag/{STACK_TAG}": Aws.STACK_NAME}
+    for action, conditions in (
+        ("ec2:CreateCapacityReservation", asked),
+        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/supported-iam-actions-tagging.html
+        ("ec2:CreateTags", {**asked, "ec2:CreateAction": "CreateCapacityReservation"}),
+    ):
+        role.add_to_policy(
+            iam.PolicyStatement(actions=[action], resources=[arn], conditions={"StringEquals": conditions})
         )
-        for statement in statements:
-            self.role.add_to_policy(statement)
-        nag_says = "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>"
-        for resource in ("*", f"{nag_says}:capacity-reservation/*", f"{nag_says}:placement-group/*"):
-            acknowledge(
-                self.role,
-                f"AwsSolutions-IAM5[Resource::{resource}]",
-                "Ids are made at the deployment; the condition on the stack's tag limits the writes.",
-            )
+    # The document names no other resource of the action; EC2 may look at the placement group all the same.
+    place = HERE.arn("ec2", "placement-group/*")
+    role.add_to_policy(iam.PolicyStatement(actions=["ec2:CreateCapacityReservation"], resources=[place]))
+    acknowledge(
+        role,
+        "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>:placement-group/*]",
+        "EC2 makes a reservation in a placement group; the reservation itself must carry the stack's tag.",
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(actions=["cloudformation:DescribeStackResource"], resources=[Aws.STACK_ID])
+    )

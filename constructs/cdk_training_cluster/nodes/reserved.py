@@ -1,13 +1,12 @@
 """What is reserved for the nodes of a group: made here, or made before and named here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from aws_cdk import CfnResource, CfnTag, Fn, Names
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
@@ -71,7 +70,7 @@ def make_reserved(
     availability_zone: str,
     placement_group: ec2.CfnPlacementGroup | None,
     tags: Sequence[CfnTag],
-    encryption_key: kms.IKey | None = None,
+    reservations: Callable[[], ReservationFunction],
 ) -> Reserved:
     """Make what a node group's capacity says is to be reserved, or name what exists.
 
@@ -81,7 +80,7 @@ def make_reserved(
         availability_zone: Where.
         placement_group: The placement group that a new reservation is made in. None: in none.
         tags: The tags of a new reservation.
-        encryption_key: The KMS key that encrypts the log of the function that reserves. Default: - AWS's own.
+        reservations: Returns the function that reserves in placement groups.
     """
     capacity = node_group.capacity
     made = None
@@ -98,7 +97,9 @@ def make_reserved(
         made = (
             _make_reservation(scope, settings, tags)
             if placement_group is None
-            else _make_in_placement_group(scope, settings, tags, placement_group, encryption_key)
+            else _make_in_placement_group(
+                scope, {**settings, "on_idle": capacity.on_idle.value}, tags, placement_group, reservations()
+            )
         )
     return Reserved(
         reservation=made,
@@ -121,13 +122,12 @@ def _make_in_placement_group(
     settings: Mapping[str, Any],
     tags: Sequence[CfnTag],
     placement_group: ec2.CfnPlacementGroup,
-    encryption_key: kms.IKey | None,
+    function: ReservationFunction,
 ) -> CfnResource:
     specification = {
         "ResourceType": "capacity-reservation",
         "Tags": [{"Key": tag.key, "Value": tag.value} for tag in tags],
     }
-    function = ReservationFunction.of(cast(Construct, scope.node.scope), encryption_key)
     properties = {name.title().replace("_", ""): value for name, value in settings.items()}
     return function.reserve(
         scope,

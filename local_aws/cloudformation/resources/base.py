@@ -32,6 +32,7 @@ class Call:
         attributes: Its attributes, as far as they are known.
         physical_id: The physical resource; a creating handler sets it with `made`.
         rolling_back: Whether the update undoes another.
+        stack_id: The stack's id.
     """
 
     client: Callable[[str], Any]
@@ -44,6 +45,7 @@ class Call:
     attributes: Mapping[str, Any]
     physical_id: str = ""
     rolling_back: bool = False
+    stack_id: str = ""
 
     @property
     def partition(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from uuid import uuid4
 
-from local_aws.cloudformation.failures import HandlerError
+from local_aws.cloudformation.failures import CannotChangeError, HandlerError
 from local_aws.cloudformation.resources.base import Attributes, Call, Handler, Properties
 
 PATH = "/local-aws/custom-resource-answer"
@@ -59,14 +59,15 @@ class CustomResource(Handler):
     may_answer_another_id = takes_any_property = True
 
     def create(self, call: Call, properties: Properties) -> Attributes:
-        # Where no id is answered, it has one of CloudFormation's, and is deleted by it.
+        # Where no id is answered, it has one of CloudFormation's, and is deleted by it:
+        # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1814
         call.made(call.physical_name())
         answer = self._ask(call, "Create", properties)
         return dict(answer.get("Data") or {})
 
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         if properties["ServiceToken"] != before["ServiceToken"]:
-            raise HandlerError("Modifying service token is not allowed.")
+            raise CannotChangeError("Modifying service token is not allowed.")
         answer = self._ask(call, "Update", properties, OldResourceProperties=_as_texts(before))
         return dict(answer.get("Data") or {})
 
@@ -78,7 +79,7 @@ class CustomResource(Handler):
         event = {
             "RequestType": kind,
             "ResponseURL": f"{functions.meta.endpoint_url}{PATH}?X-Amz-Signature={signature}",
-            "StackId": f"arn:{call.partition}:cloudformation:{call.region}:{call.account}:stack/{call.stack_name}/1",
+            "StackId": call.stack_id,
             "RequestId": request,
             "ResourceType": call.definition["Type"],
             "LogicalResourceId": call.logical_id,

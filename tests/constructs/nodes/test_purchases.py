@@ -105,7 +105,7 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
     assert scene.template[function["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Function"
     # A placement group has no Arn attribute.
     assert reservation == {
-        "ServiceTimeout": "1500",
+        "ServiceTimeout": "900",
         "InstanceType": "p5.48xlarge",
         "InstanceCount": 8,
         "InstancePlatform": "Linux/UNIX",
@@ -120,6 +120,7 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
             ]
         },
         "TagSpecifications": [{"ResourceType": "capacity-reservation", "Tags": _OWN_TAGS}],
+        "OnIdle": on_idle.value,
     }
     assert _group(scene) == {
         **_plain(scene),

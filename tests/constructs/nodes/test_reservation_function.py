@@ -1,119 +1,190 @@
-"""The function that reserves in placement groups: what its role may do, and a stack's life on the local AWS."""
+"""The function that makes reservations in placement groups: when it runs, and what it may do."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App, Environment, Stack
-from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template
 
-from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster
+from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, Placement, TrainingCluster
 from deployed_cluster import publish
+from fake_service import ACCOUNT, REGION
 from local_aws import LocalAws
-from local_aws.policies import Call, is_allowed
-from policy_evaluator import role_statements
+from policy_evaluator import Call, is_allowed, role_statements, unused
+from reservation_scene import CLUSTER, STACK, ReservationScene, properties
+from synthesis import ZONE, new_stack
 
-_ACCOUNT, _REGION = "123456789012", "us-east-1"
-_RESERVATION = f"arn:aws:ec2:{_REGION}:{_ACCOUNT}:capacity-reservation/cr-1"
-_PLACEMENT = f"arn:aws:ec2:{_REGION}:{_ACCOUNT}:placement-group/close"
-_OURS, _THEIRS = "pod-cluster", "other-cluster"
-_TAG = "cdk-training-cluster:stack"
-_TYPE = "Custom::CapacityReservation"
-
-
-def _stack(app: App, *, count: int = 2, type: str = "p5.48xlarge", groups: int = 1, key: bool = False) -> Stack:
-    stack = Stack(app, _OURS, env=Environment(account=_ACCOUNT, region=_REGION))
-    TrainingCluster(
-        stack,
-        "Cluster",
-        cluster_name="pod",
-        availability_zone="us-east-1b",
-        encryption_key=kms.Key(stack, "Key") if key else None,
-        node_groups=[
-            NodeGroup(
-                f"workers-{number}",
-                instance_types=[type],
-                count=count,
-                capacity=Capacity.reservation(end=UNTIL_CANCELLED),
-            )
-            for number in range(groups)
-        ],
-    )
-    return stack
+RESERVED = "Custom::CapacityReservation"
+RESERVATION = Capacity.reservation(end=UNTIL_CANCELLED)
+LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:reservations"
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:failed-events"
+LAMBDA_CALLS = [
+    *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
+    Call(action="sqs:SendMessage", resource=QUEUE),
+]
+OWN = {"aws:ResourceTag/cdk-training-cluster:stack": "pod-cluster"}
 
 
-def _template(**more: Any) -> dict[str, Any]:
-    app = App()
-    stack = _stack(app, **more)
-    template: dict[str, Any] = app.synth().get_stack_by_name(stack.stack_name).template
-    return template
+def _cluster(stack: Stack, *groups: NodeGroup) -> None:
+    TrainingCluster(stack, "Cluster", cluster_name=CLUSTER, availability_zone=ZONE, node_groups=groups)
+
+
+def template(*groups: NodeGroup) -> dict[str, Any]:
+    stack = new_stack()
+    _cluster(stack, *groups)
+    return dict(Template.from_stack(stack).to_json())
+
+
+def group(name: str, capacity: Capacity = RESERVATION, **settings: Any) -> NodeGroup:
+    return NodeGroup(name, **{"instance_types": ["p5.48xlarge"], "count": 2, "capacity": capacity, **settings})
 
 
 @pytest.fixture(scope="module")
-def template() -> dict[str, Any]:
-    return _template(groups=2)
+def made() -> dict[str, Any]:
+    return template(group("workers"), group("more"), group("plain", Capacity.on_demand()))
 
 
-def test_one_function_reserves_for_all_groups_of_a_cluster(template: dict[str, Any]) -> None:
-    made = [each for each in template["Resources"].values() if each["Type"] == _TYPE]
-    tokens = {json.dumps(each["Properties"]["ServiceToken"]) for each in made}
-    assert (len(made), len(tokens)) == (2, 1)
-    function = json.loads(tokens.pop())["Fn::GetAtt"][0]
-    assert template["Resources"][function]["Properties"]["Handler"] == "cluster_reservations.handler.handler"
-    # The role's policy is there before the first request and until the last.
-    (policy,) = (
-        name
-        for name, each in template["Resources"].items()
-        if each["Type"] == "AWS::IAM::Policy" and "ReservationFunction" in name
+def of_type(template: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {name: one for name, one in template["Resources"].items() if one["Type"] == kind}
+
+
+def of_function(template: dict[str, Any], kind: str) -> tuple[str, dict[str, Any]]:
+    ((name, one),) = (
+        each for each in of_type(template, kind).items() if each[0].startswith("ClusterReservationFunction")
     )
-    assert all(policy in each["DependsOn"] for each in made)
+    return name, one
 
 
-def test_a_cluster_without_a_new_reservation_has_no_such_function() -> None:
-    app = App()
-    stack = Stack(app, "Plain", env=Environment(account=_ACCOUNT, region=_REGION))
-    group = NodeGroup("workers", instance_types=["p5.48xlarge"], count=2)
-    TrainingCluster(stack, "Cluster", availability_zone="us-east-1b", node_groups=[group])
-    assert "cluster_reservations" not in json.dumps(app.synth().get_stack_by_name("Plain").template)
+def test_one_function_makes_all_reservations_of_a_cluster(made: dict[str, Any]) -> None:
+    name, _ = of_function(made, "AWS::Lambda::Function")
+    reservations = of_type(made, RESERVED)
+    assert len(reservations) == 2
+    assert {one["Properties"]["ServiceToken"]["Fn::GetAtt"][0] for one in reservations.values()} == {name}
 
 
 @pytest.mark.parametrize(
-    ("action", "resource", "context", "allowed"),
-    [
-        ("ec2:DescribeCapacityReservations", "*", {"aws:RequestedRegion": _REGION}, True),
-        ("ec2:CreateCapacityReservation", _RESERVATION, {f"aws:RequestTag/{_TAG}": _OURS}, True),
-        ("ec2:CreateCapacityReservation", _RESERVATION, {f"aws:RequestTag/{_TAG}": _THEIRS}, False),
-        ("ec2:CreateCapacityReservation", _RESERVATION, {}, False),
-        ("ec2:CreateCapacityReservation", _PLACEMENT, {}, True),
-        ("ec2:CreateTags", _RESERVATION, {"ec2:CreateAction": "CreateCapacityReservation"}, True),
-        ("ec2:CreateTags", _RESERVATION, {"ec2:CreateAction": "RunInstances"}, False),
-        ("ec2:CreateTags", _RESERVATION, {f"aws:ResourceTag/{_TAG}": _OURS}, True),
-        ("ec2:ModifyCapacityReservation", _RESERVATION, {f"aws:ResourceTag/{_TAG}": _OURS}, True),
-        ("ec2:ModifyCapacityReservation", _RESERVATION, {f"aws:ResourceTag/{_TAG}": _THEIRS}, False),
-        ("ec2:CancelCapacityReservation", _RESERVATION, {f"aws:ResourceTag/{_TAG}": _OURS}, True),
-        ("ec2:CancelCapacityReservation", _RESERVATION, {}, False),
-        ("ec2:TerminateInstances", f"arn:aws:ec2:{_REGION}:{_ACCOUNT}:instance/i-1", {}, False),
-    ],
+    "groups", [[group("plain", Capacity.on_demand())], [group("alone", placement=Placement.NONE)]]
 )
-def test_the_role_ends_at_the_reservations_of_its_stack(
-    action: str, resource: str, context: dict[str, str | list[str]], allowed: bool, template: dict[str, Any]
-) -> None:
-    (role,) = (
-        name
-        for name, each in template["Resources"].items()
-        if each["Type"] == "AWS::IAM::Role" and "ReservationFunction" in name
-    )
+def test_there_is_none_where_nothing_is_reserved_in_a_placement_group(groups: list[NodeGroup]) -> None:
+    without = template(*groups)
+    assert of_type(without, RESERVED) == {}
+    assert not [name for name in without["Resources"] if name.startswith("ClusterReservationFunction")]
+
+
+def test_an_event_that_lambda_still_delivers_is_one_that_cloudformation_still_waits_for(made: dict[str, Any]) -> None:
+    _, function = of_function(made, "AWS::Lambda::Function")
+    _, config = of_function(made, "AWS::Lambda::EventInvokeConfig")
+    longest = config["Properties"]["MaximumEventAgeInSeconds"] + function["Properties"]["Timeout"]
+    assert {longest < int(one["Properties"]["ServiceTimeout"]) for one in of_type(made, RESERVED).values()} == {True}
+    # A minute passes before the first retry and two before the second:
+    # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+    assert config["Properties"]["MaximumRetryAttempts"] == 2
+    assert 60 + 120 + 2 * function["Properties"]["Timeout"] < config["Properties"]["MaximumEventAgeInSeconds"]
+    # Two requests never run beside each other.
+    assert function["Properties"]["ReservedConcurrentExecutions"] == 1
+
+
+def test_what_a_cancellation_needs_goes_after_it(made: dict[str, Any]) -> None:
+    for one in of_type(made, RESERVED).values():
+        kinds = {made["Resources"][name]["Type"] for name in one["DependsOn"]}
+        assert {"AWS::IAM::Role", "AWS::IAM::Policy", "AWS::Lambda::Function", "AWS::Logs::LogGroup"} <= kinds
+        # The placement group goes after the reservation, and the nodes before it.
+        assert "PlacementGroup" in str(one["Properties"]["PlacementGroupArn"])
+        assert one.get("DeletionPolicy", "Delete") == one.get("UpdateReplacePolicy", "Delete") == "Delete"
+    groups = of_type(made, "AWS::AutoScaling::AutoScalingGroup").values()
+    named = str([one["Properties"].get("CapacityReservationSpecification") for one in groups])
+    assert {name in named for name in of_type(made, RESERVED)} == {True}
+
+
+@pytest.fixture(scope="module")
+def statements(made: dict[str, Any]) -> list[dict[str, Any]]:
+    _, function = of_function(made, "AWS::Lambda::Function")
     values = {
         "AWS::Partition": "aws",
-        "AWS::Region": _REGION,
-        "AWS::AccountId": _ACCOUNT,
-        "AWS::StackName": _OURS,
-        **{f"{name}.Arn": name for name in template["Resources"]},
+        "AWS::Region": REGION,
+        "AWS::AccountId": ACCOUNT,
+        "AWS::StackId": STACK,
+        "AWS::StackName": "pod-cluster",
+        f"{of_function(made, 'AWS::Logs::LogGroup')[0]}.Arn": f"{LOGS}:*",
+        f"{of_function(made, 'AWS::SQS::Queue')[0]}.Arn": QUEUE,
     }
-    statements = role_statements(template, role, values)
-    assert is_allowed(statements, Call(action=action, resource=resource, context=context)) is allowed
+    return role_statements(made, function["Properties"]["Role"]["Fn::GetAtt"][0], values)
+
+
+def test_all_that_the_function_does_is_allowed_and_nothing_else(statements: list[dict[str, Any]]) -> None:
+    scene = ReservationScene()
+    scene.create()
+    scene.ec2.made["cr-00000000000000001"].tags["cdk-training-cluster:cluster"] = "old"
+    scene.update(properties(InstanceCount="9"))
+    scene.update(properties(AvailabilityZone="us-east-1d"), properties(InstanceCount="9"))
+    scene.delete("cr-00000000000000001")
+    scene.delete()
+    calls = [*LAMBDA_CALLS, *scene.ec2.calls, *scene.stack.calls]
+    assert {call.action for call in scene.ec2.calls + scene.stack.calls} == {
+        "cloudformation:DescribeStackResource",
+        "ec2:CancelCapacityReservation",
+        "ec2:CreateCapacityReservation",
+        "ec2:CreateTags",
+        "ec2:DescribeCapacityReservations",
+        "ec2:ModifyCapacityReservation",
+    }
+    assert [call for call in calls if not is_allowed(statements, call)] == []
+    assert unused(statements, calls) == []
+
+
+_ARN = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/cr-1"
+_ASKED = {
+    "aws:RequestTag/cdk-training-cluster:cluster": CLUSTER,
+    "aws:RequestTag/cdk-training-cluster:stack": "pod-cluster",
+}
+_OTHER_STACK = {"aws:ResourceTag/cdk-training-cluster:stack": "other-cluster"}
+
+DENIED: dict[str, Callable[[], Call]] = {
+    "to cancel what another stack made": lambda: Call(
+        action="ec2:CancelCapacityReservation", resource=_ARN, context=_OTHER_STACK
+    ),
+    "to cancel what carries the cluster's tag alone": lambda: Call(
+        action="ec2:CancelCapacityReservation",
+        resource=_ARN,
+        context={"aws:ResourceTag/cdk-training-cluster:cluster": CLUSTER},
+    ),
+    "to change what another stack made": lambda: Call(
+        action="ec2:ModifyCapacityReservation", resource=_ARN, context=_OTHER_STACK
+    ),
+    "to make one without tags": lambda: Call(action="ec2:CreateCapacityReservation", resource=_ARN),
+    "to make one for another cluster": lambda: Call(
+        action="ec2:CreateCapacityReservation",
+        resource=_ARN,
+        context={**_ASKED, "aws:RequestTag/cdk-training-cluster:cluster": "other"},
+    ),
+    "to take another stack's reservation over": lambda: Call(
+        action="ec2:CreateTags",
+        resource=_ARN,
+        context={**_OTHER_STACK, **_ASKED, "aws:TagKeys": ["cdk-training-cluster:stack"]},
+    ),
+    "to tag one while something else is made": lambda: Call(
+        action="ec2:CreateTags", resource=_ARN, context={**_ASKED, "ec2:CreateAction": "RunInstances"}
+    ),
+    "to write tags of others": lambda: Call(
+        action="ec2:CreateTags", resource=_ARN, context={**OWN, "aws:TagKeys": ["team"]}
+    ),
+    "to tag instances": lambda: Call(
+        action="ec2:CreateTags",
+        resource=f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1",
+        context={**_ASKED, "ec2:CreateAction": "CreateCapacityReservation"},
+    ),
+    "to describe other stacks": lambda: Call(
+        action="cloudformation:DescribeStackResource", resource=STACK.replace("pod-cluster", "other")
+    ),
+}
+
+
+@pytest.mark.parametrize("call", DENIED.values(), ids=DENIED)
+def test_it_may_not(call: Callable[[], Call], statements: list[dict[str, Any]]) -> None:
+    assert not is_allowed(statements, call())
 
 
 @pytest.fixture(scope="module")
@@ -125,17 +196,22 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
 def _deploy(aws: LocalAws, directory: Path, **more: Any) -> str:
     """Create or update the stack, and return its status."""
     app = App(outdir=str(directory))
-    _stack(app, **more)
+    stack = Stack(app, "pod-cluster", env=Environment(account="123456789012", region=REGION))
+    _cluster(stack, group("workers", **more))
     app.synth()
-    publish(aws, directory, _OURS)
-    template = json.loads((directory / f"{_OURS}.template.json").read_text())
+    publish(aws, directory, "pod-cluster")
+    template = json.loads((directory / "pod-cluster.template.json").read_text())
     # Nothing is bootstrapped here.
     del template["Rules"], template["Parameters"]["BootstrapVersion"]
     cloudformation = aws.client("cloudformation")
-    exists = any(stack["StackName"] == _OURS for stack in cloudformation.describe_stacks()["Stacks"])
+    exists = any(stack["StackName"] == "pod-cluster" for stack in cloudformation.describe_stacks()["Stacks"])
     call = cloudformation.update_stack if exists else cloudformation.create_stack
-    call(StackName=_OURS, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"])
-    return str(cloudformation.describe_stacks(StackName=_OURS)["Stacks"][0]["StackStatus"])
+    call(
+        StackName="pod-cluster",
+        TemplateBody=json.dumps(template),
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
+    )
+    return str(cloudformation.describe_stacks(StackName="pod-cluster")["Stacks"][0]["StackStatus"])
 
 
 def _reservations(aws: LocalAws) -> dict[str, int]:
@@ -149,16 +225,18 @@ def test_a_stack_creates_changes_replaces_rolls_back_and_cancels_its_reservation
     assert _deploy(aws, tmp_path / "1") == "CREATE_COMPLETE"
     assert _reservations(aws) == {"p5.48xlarge": 2}
     (made,) = aws.client("ec2").describe_capacity_reservations()["CapacityReservations"]
-    assert made["PlacementGroupArn"].startswith(f"arn:aws:ec2:{_REGION}:{_ACCOUNT}:placement-group/")
+    assert made["PlacementGroupArn"].startswith(f"arn:aws:ec2:{REGION}:123456789012:placement-group/")
     assert _deploy(aws, tmp_path / "2", count=3) == "UPDATE_COMPLETE"
     assert _reservations(aws) == {"p5.48xlarge": 3}
-    assert _deploy(aws, tmp_path / "3", count=3, type="p4d.24xlarge") == "UPDATE_COMPLETE"
+    assert _deploy(aws, tmp_path / "3", count=3, instance_types=["p4d.24xlarge"]) == "UPDATE_COMPLETE"
     assert _reservations(aws) == {"p4d.24xlarge": 3}
     aws.set_capacity("p5.48xlarge", "us-east-1b", available=0)
     assert _deploy(aws, tmp_path / "4", count=3) == "UPDATE_ROLLBACK_COMPLETE"
     assert _reservations(aws) == {"p4d.24xlarge": 3}
-    events = aws.client("cloudformation").describe_stack_events(StackName=_OURS)["StackEvents"]
-    reasons = [event.get("ResourceStatusReason", "") for event in events if event["ResourceType"] == _TYPE]
-    assert any("EC2 does not reserve 3 p5.48xlarge in us-east-1b" in reason for reason in reasons)
-    aws.client("cloudformation").delete_stack(StackName=_OURS)
+    events = aws.client("cloudformation").describe_stack_events(StackName="pod-cluster")["StackEvents"]
+    reasons = [event.get("ResourceStatusReason", "") for event in events if event["ResourceType"] == RESERVED]
+    assert any(
+        "EC2 does not have the capacity to reserve 3 p5.48xlarge in us-east-1b" in reason for reason in reasons
+    )
+    aws.client("cloudformation").delete_stack(StackName="pod-cluster")
     assert _reservations(aws) == {}

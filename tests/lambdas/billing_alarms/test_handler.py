@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from moto import mock_aws
 
+from answers import Answers, answering
 from billing_alarms.billing import parse_request
 from billing_alarms.handler import handler
 from billing_alarms.removal import answer
@@ -63,46 +63,16 @@ def _forget_clients() -> None:
         client.cache_clear()
 
 
-class Answers(HTTPServer):
-    """Stands where CloudFormation's signed address points.
-
-    Attributes:
-        taken: The answers, with their content types.
-        refusals: How many answers it refuses first.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.taken: list[tuple[str | None, dict[str, str]]] = []
-        self.refusals = 0
-
-
-class _Answer(BaseHTTPRequestHandler):
-    def do_PUT(self) -> None:
-        server = cast("Answers", self.server)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        server.refusals -= 1
-        if server.refusals < 0:
-            server.taken.append((self.headers["Content-Type"], json.loads(body)))
-        self.send_response(503 if server.refusals >= 0 else 200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
 @pytest.fixture
 def answers() -> Iterator[Answers]:
-    with Answers() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with answering() as server:
         yield server
-        server.shutdown()
 
 
 def request(answers: Answers, kind: str, **more: str) -> dict[str, Any]:
     return {
         "RequestType": kind,
-        "ResponseURL": f"http://127.0.0.1:{answers.server_port}/?signature=1",
+        "ResponseURL": answers.address,
         "StackId": "arn:aws:cloudformation:eu-west-1:123456789012:stack/base-pod-cluster/1",
         "RequestId": "request-1",
         "LogicalResourceId": "Removal",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from cluster_common.errors import PartialFailureError
-from cluster_power.reservations import Reservation
+from cluster_common.reservations import Reservation
 from cluster_power.state_store import UnreadableStateError
 from cluster_power.windows import Phase, find_phase
 from drawn_examples import examples

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from cluster_power.reservations import NO_RESERVATIONS, Absence, Reservation, read_reservations, set_instances
+from cluster_common.reservations import NO_RESERVATIONS, Absence, Reservation, read_reservations, set_instances
 from fake_auto_scaling import FakeGroup
 from fake_ec2 import FakeEc2
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cluster_common.reservations import COMING, ENDED, Absence, Reservation
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.reservations import COMING, ENDED, Absence, Reservation
 from cluster_power.settings import GroupSettings, Settings
 from cluster_power.windows import Phase, Window, find_phase, find_window
 

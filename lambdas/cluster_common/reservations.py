@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 ACTIVE = "active"
 
-COMING = frozenset({"scheduled", "payment-pending", "pending", "assessing", "delayed"})
+PENDING = "pending"
+"""The state of a reservation that can neither be changed nor cancelled yet."""
+
+COMING = frozenset({"scheduled", "payment-pending", PENDING, "assessing", "delayed"})
 """The states of a reservation that is not there yet.
 
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
@@ -51,6 +54,7 @@ class Reservation:
         starts: When it begins. None: EC2 does not say.
         ends: When it ends. None: never, or EC2 does not say.
         plain: Whether EC2 says that it is an On-Demand Capacity Reservation and no Capacity Block.
+        tags: Its tags.
     """
 
     id: str
@@ -61,6 +65,7 @@ class Reservation:
     starts: datetime | None = None
     ends: datetime | None = None
     plain: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +94,19 @@ NO_RESERVATIONS = Reservations()
 def read_reservations(client: "EC2Client", ids: Iterable[str]) -> Reservations:
     """Read reservations by their ids, in one call where all of them exist."""
     return Reservations(found={one.id: one for one in _read(client, sorted(set(ids)))})
+
+
+def find_reservations(client: "EC2Client", tags: Mapping[str, str]) -> list[Reservation]:
+    """Find the reservations with some tags that are active or pending.
+
+    DescribeCapacityReservations documents no filter for tags.
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
+    """
+    pages = client.get_paginator("describe_capacity_reservations").paginate(
+        Filters=[{"Name": "state", "Values": [ACTIVE, PENDING]}]
+    )
+    found = [_reservation(raw) for page in pages for raw in page["CapacityReservations"]]
+    return [one for one in found if tags.items() <= one.tags.items()]
 
 
 def set_instances(client: "EC2Client", reservation_id: str, instances: int) -> None:
@@ -121,6 +139,7 @@ def _reservation(raw: "CapacityReservationTypeDef") -> Reservation:
         starts=_moment(raw.get("StartDate")),
         ends=_moment(raw.get("EndDate")),
         plain=raw.get("ReservationType") == "default",
+        tags={tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])},
     )
 
 
