@@ -33,10 +33,12 @@ class Scene:
     arn: str = ""
     id: str = ""
     failing: bool = False
+    others: frozenset[str] = frozenset()
     _properties: dict[str, Any] = field(default_factory=dict)
 
     def deploy_function(self) -> None:
         """Make the function, with the settings that its construct gives it."""
+        self.others = frozenset(self.billed)
         source, packed = function_source("cluster_reservations"), io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             for file in source.files:
@@ -114,10 +116,14 @@ class Scene:
 
     @property
     def billed(self) -> dict[str, tuple[str, int]]:
-        """The reservations that cost money, by id: type and count."""
+        """The reservations that cost money, by id: type and count; those of before are others'."""
         active = [{"Name": "state", "Values": ["active"]}]
         found = self.aws.client("ec2").describe_capacity_reservations(Filters=active)["CapacityReservations"]
-        return {one["CapacityReservationId"]: (one["InstanceType"], one["TotalInstanceCount"]) for one in found}
+        return {
+            one["CapacityReservationId"]: (one["InstanceType"], one["TotalInstanceCount"])
+            for one in found
+            if one["CapacityReservationId"] not in self.others
+        }
 
     @property
     def known(self) -> str:

@@ -23,7 +23,7 @@ OWN_TAGS = [
     {"Key": "cdk-training-cluster:node-group", "Value": GROUP},
 ]
 END = "2026-12-24T18:00:00Z"
-LOGGER = Logger(service="test", level="CRITICAL")
+LOGGER = Logger(service="reservations", level="CRITICAL")
 
 
 def properties(**changes: str | None) -> dict[str, Any]:
