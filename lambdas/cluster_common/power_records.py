@@ -30,6 +30,7 @@ class Order(Open):
         limit: The most nodes that a limited node group gets. Default: - its count.
         sizes: The owners that it is ordered of, by their names or ids, with the size that each keeps. None: the size
             has to be set again.
+        lost: Whether it stands for an order whose record was lost.
     """
 
     state: State
@@ -37,6 +38,7 @@ class Order(Open):
     reason: str
     since: datetime
     limit: _Size | None = None
+    lost: bool = False
     sizes: Mapping[str, int | None] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from cluster_common.times import format_minutes, time_text
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.problems import Problem
+from cluster_power.problems import Problem, record_lost
 from cluster_power.schedules import timetable
 from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
@@ -21,6 +21,7 @@ PROBLEM = "problem"
 VERSIONS = "versions"
 SURPLUS = "surplus"
 SCHEDULE = "schedule"
+RECORD = "record"
 
 NOTICE = timedelta(days=1)
 """How long before the end of a reservation an alert says so. For nodes in a Capacity Block the settings say it."""
@@ -48,6 +49,7 @@ def known_topics(decision: Decision, context: Context) -> frozenset[str]:
         VERSIONS: decision.versions_known,
         SURPLUS: not decision.surplus and not is_deleting,
         SCHEDULE: group is not None and _runs_on(group, context),
+        RECORD: decision.node_group in context.orders,
     }
     return frozenset(topic for topic, is_known in known.items() if is_known)
 
@@ -81,6 +83,10 @@ def _problems(decision: Decision, context: Context) -> Iterator[Alert]:
         # The reason is not known yet, but nodes too many are from now on.
         problem = Problem(kind=ProblemKind.SURPLUS, sentence=decision.reason)
         yield _alert(SURPLUS, decision, problem, context, timedelta.max)
+
+    order = context.orders.get(decision.node_group)
+    if order is not None and order.lost:
+        yield _alert(RECORD, decision, record_lost(decision.node_group, str(order)), context)
 
 
 def _alert(
@@ -219,6 +225,7 @@ _COMMANDS = {
     ProblemKind.EMPTIED: ("start", "stop"),
     ProblemKind.RAISED: ("stop", "start"),
     ProblemKind.MIXED_VERSIONS: ("stop", "start"),
+    ProblemKind.RECORD_LOST: ("start", "stop"),
 }
 
 _NOT_STOPPED = "its schedule does not stop the nodes of {}"
@@ -250,6 +257,11 @@ _SUBJECTS: dict[str, tuple[str, str, str]] = {
         "nodes of {} run though its schedule has stopped it",
         "no nodes of {} run though its schedule has stopped it",
         "No nodes run any more that the schedule has stopped",
+    ),
+    ProblemKind.RECORD_LOST: (
+        "the record of {} was lost",
+        "the record of {} is complete again",
+        "The record is complete again",
     ),
     ProblemKind.BLOCK: (
         "the Capacity Block of {} cannot be used",

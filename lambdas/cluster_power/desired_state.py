@@ -194,15 +194,26 @@ def _adoptions(groups: Sequence[Group], context: Context) -> dict[str, Order]:
 def _adopt(owners: Sequence[Group], context: Context) -> Order:
     """Return what a node group is meant to be that has no record.
 
-    If the tag of one of its owners says that it was stopped or limited, its record was lost: it keeps the nodes that
-    it has, and gets no more. The tag can do no more than that, since others may write it.
+    A group that has nodes, or whose tag says what was ordered of it, lost its record: it keeps the nodes that it has
+    where a new group would get none. The tag can do no more than that, since others may write it.
     """
-    order = first_order(context)
+    order, reason = first_order(context), f"its item in the state table {context.settings.state_table} was lost"
     for said in (group.tags.get(POWER_TAG, "") for group in owners):
         if said.startswith((State.STOPPED, State.LIMITED)):
-            lost = f"its item in the state table {context.settings.state_table} was lost"
-            return _limit(replace(order, reason=f"{lost}, and its tag {POWER_TAG} says: {said}"), owners, context)
+            return _limit(replace(order, reason=f"{reason}, and its tag {POWER_TAG} says: {said}"), owners, context)
+    if any(map(_is_lost, owners)):
+        if order.state is State.RUNNING:
+            return order
+        return _limit(replace(order, reason=f"{reason}: it keeps the nodes that it has", lost=True), owners, context)
     judgment = context.judge_schedule(owners[0].node_group, owners)
     if order.state is State.RUNNING and judgment is not None and judgment.order is not None:
         return judgment.order
     return order
+
+
+def _is_lost(group: Group) -> bool:
+    """Say whether a group without a record has nodes, or a size for them, that no deployment has just given it."""
+    is_deployed = group.engine_sized or group.desired == group.reset_to
+    if is_deployed and not group.tags.get(POWER_TAG):
+        return False
+    return bool(group.alive or (group.desired and not group.engine_sized))

@@ -35,6 +35,7 @@ class ProblemKind(StrEnum):
     EMPTIED = "emptied"
     RAISED = "raised"
     MIXED_VERSIONS = "mixed-versions"
+    RECORD_LOST = "record-lost"
     OTHER = "other"
 
 

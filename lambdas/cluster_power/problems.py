@@ -186,6 +186,14 @@ def raised(reason: str) -> Problem:
     )
 
 
+def record_lost(name: str, order: str) -> Problem:
+    """Say that a group keeps the nodes that it has since nothing says what was ordered of it."""
+    return Problem(
+        kind=ProblemKind.RECORD_LOST,
+        sentence=f"{name} is {order}. Start the node group to give it all of its nodes, or stop it.",
+    )
+
+
 def describe_surplus(group: Group, goal: int) -> str:
     """Say that more nodes live than should and that there is still time for them to go."""
     owner, nodes = group.owner, _nodes(group.alive - goal)

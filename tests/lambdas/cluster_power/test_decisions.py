@@ -282,7 +282,7 @@ def test_new_groups_are_adopted_as_running() -> None:
 def test_a_new_group_gets_nodes_only_if_another_one_runs(states: dict[str, State], adopted: State) -> None:
     settings = replace(SETTINGS, groups=plain(extra=2, more=2, workers=8))
 
-    assert orders(group(record=NEW), TICK, settings, **states)["workers"].state is adopted
+    assert orders(group(desired=0, in_service=0, record=NEW), TICK, settings, **states)["workers"].state is adopted
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """The power function where what it recorded is gone, or was written by the cluster's earlier stack: no job ends."""
 
+from datetime import timedelta
+
 import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_common.power_records import State
+from cluster_contract.schedule import ScheduleSettings
 from fake_auto_scaling import FakeGroup
 from fake_spot_fleets import FakeFleet
-from power_scene import STACK, Scene
+from power_scene import PART, STACK, START, Scene
 
 OTHER_STACK = STACK.replace("/1", "/2")
 
@@ -204,3 +207,80 @@ def test_a_start_gives_a_running_group_whose_record_is_lost_its_count(
         scene.order("start", by="ana")
 
     assert groups["workers"].desired == 8
+
+
+def lose(scene: Scene, name: str) -> None:
+    """Delete the item of a node group, as a hand or a restored backup does."""
+    del scene.dynamodb.items[PART, name]
+
+
+@pytest.mark.parametrize(
+    ("by", "order"),
+    [
+        ("ana", {"action": "stop"}),
+        ("bo", {"action": "limit"}),
+        ("cluster_spend", {"action": "limit"}),
+        ("cluster_spend", {"action": "stop"}),
+    ],
+)
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_a_running_group_whose_record_is_lost_keeps_its_nodes_though_every_other_group_is_stopped(
+    scene: Scene, groups: dict[str, FakeGroup], by: str, order: dict[str, str], is_tagged: bool
+) -> None:
+    groups["workers"].desired = 8
+    scene.order("start", by="ana")
+    scene.minute(3)
+    scene.order(**order, node_groups=["eval"], by=by)
+    scene.minute()
+    if not is_tagged:
+        groups["workers"].tags.pop("cdk-training-cluster:power")
+    lose(scene, "workers")
+    before = len(scene.sns.messages)
+
+    after = scene.minute(3)["workers"]
+
+    assert (groups["workers"].desired, groups["workers"].in_service, after["state"]) == (8, 8, "limited")
+    [message] = scene.sns.messages[before:]
+    assert message["Subject"] == "base-pod: the record of workers was lost"
+    assert "its item in the state table state-table was lost: it keeps the nodes that it has" in message["Message"]
+    assert "training-cluster start base-pod" in message["Message"]
+    scene.order("start", node_groups=["workers"], by="ana")
+    scene.minute(2)
+    assert scene.subjects()[-1] == "base-pod: the record of workers is complete again"
+
+
+def test_a_new_group_that_a_deployment_fills_gets_no_nodes_while_the_others_are_stopped(scene: Scene) -> None:
+    scene.add("eval"), scene.add("workers")
+    scene.minute(2)
+    scene.order("stop", by="ana")
+    scene.minute()
+    group = scene.add_compute_node_group("slurm")
+
+    scene.minute(3)
+
+    assert (group.most, scene.recorded("slurm").order.state) == (0, State.STOPPED)  # type: ignore[union-attr]  # it is there
+
+
+def test_a_running_group_whose_record_is_lost_outside_its_windows_is_stopped_after_a_notice(scene: Scene) -> None:
+    scene.schedules = (ScheduleSettings(windows=("weekdays 08:00-20:00 UTC",)),)
+    scene.counts = {"workers": 8}
+    scene.details["workers"] = {"schedule": 0}
+    group = scene.add("workers")
+    scene.minute(3)
+    scene.now = START + timedelta(days=5)
+    scene.order("start", by="ana")
+    scene.minute(3)
+    lose(scene, "workers")
+    before = len(scene.sns.messages)
+
+    scene.minute(10)
+
+    assert (group.desired, group.in_service) == (8, 8)
+    assert [one["Subject"] for one in scene.sns.messages[before:]] == [
+        "base-pod: its schedule stops the nodes of workers in 15 minutes"
+    ]
+    scene.minute(10)
+    assert (group.desired, scene.stopped()) == (0, ["workers"])
+    scene.now = START + timedelta(days=7)
+    scene.minute(3)
+    assert group.in_service == 8
