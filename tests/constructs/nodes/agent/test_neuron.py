@@ -25,7 +25,7 @@ from cluster_node.node_facts import expected_facts, instance_type
 from cluster_node.readings import Readings
 sources = Readings(expected_facts(instance_type()))
 found = [sources.read() for _ in range(2)][1]
-print(json.dumps([sorted(found.readable), [code for code, _, _ in found.wrong]]))
+print(json.dumps([sorted(found.readable), [code for code, _, _ in found.wrong], [*found.evidence.broken]]))
 """
 
 
@@ -70,7 +70,8 @@ def test_a_sound_node_passes_and_is_watched(node: VerifiedNode, tmp_path: Path) 
     assert "ok neuron_count: the node has 16 Neuron devices" in done.stdout
     assert "ok neuron_model: Trainium" in done.stdout
     assert "ok neuron_hardware: no uncorrected errors of memory" in done.stdout
-    readable, wrong = _reading(node, tmp_path / "scripts")
+    readable, wrong, broken = _reading(node, tmp_path / "scripts")
+    assert broken == []
     assert {"neuron_count", "neuron_hardware", "neuron_repairable", "efa_count", "efa_errors"} <= set(readable)
     assert wrong == []
 
@@ -122,6 +123,7 @@ def test_a_node_fails_by_each_fault(
     done = node.verify("--dry-run")
     assert sentence in done.stdout
     assert done.returncode == status
-    readable, wrong = _reading(node, tmp_path / "scripts")
+    readable, wrong, broken = _reading(node, tmp_path / "scripts")
+    assert broken == (["neuron3"] if sentence.startswith("neuron_hardware") else [])
     assert wrong == ([sentence.partition(":")[0]] if status == OTHER_HOST else [])
     assert ("neuron_hardware" in readable) is ("not checked" not in sentence)

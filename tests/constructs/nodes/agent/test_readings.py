@@ -23,6 +23,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.watch import DeviceReader
 from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cluster_contract.faults import FaultKind
 from verified_node import VerifiedNode, nvml
 
 _READ = """
@@ -123,6 +124,51 @@ def test_what_nvml_says_of_the_gpus(tmp_path: Path, scripts: Path, state: dict[s
         if "NVML_UNSAID" in state
         else ended
     )
+
+
+_H100 = tuple(
+    gpus.Gpu(number, "NVIDIA H100 80GB HBM3", pci=f"0000:{number:02x}:00.0", fabric="") for number in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_broken"),
+    [
+        ({}, False),
+        ({"remap_failed": True}, True),
+        ({"remap_pending": True}, True),
+        ({"sram_over": True}, True),
+        ({"recovery": "a reset"}, True),
+        ({"fabric": "error 2"}, True),
+        ({"fabric": "error 2", "divided": True}, False),
+        ({"fabric": gpus.IN_PROGRESS}, False),
+        # An application met it, or the rack is hot.
+        ({"uncorrected": 1, "slow": ["thermal"], "link_errors": {"retries": 9}}, False),
+    ],
+)
+def test_nvidia_s_library_confirms_a_line_of_the_kernel_s_log(
+    monkeypatch: pytest.MonkeyPatch, state: dict[str, object], *, is_broken: bool
+) -> None:
+    found = [_H100[0]._replace(**state), *_H100[1:]]  # type: ignore[arg-type]
+    monkeypatch.setattr(readings, "read_gpus", lambda: gpus.Reading("580.95.05", found, []))
+    evidence = readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100")).read().evidence
+    assert evidence.confirms(FaultKind.XID, "0000:00:00") is is_broken
+    assert evidence.confirms(FaultKind.SXID, "0000:c1:00") is is_broken
+    assert not evidence.confirms(FaultKind.XID, "0000:01:00")
+    assert not evidence.confirms(FaultKind.XID, "0000:ff:00")
+    assert not evidence.confirms(FaultKind.XID, "")
+
+
+@pytest.mark.parametrize(("driver", "confirmed"), [("580.95.05", True), ("", False)])
+def test_a_gpu_that_is_gone_confirms_a_line_and_a_driver_that_does_not_answer_none(
+    monkeypatch: pytest.MonkeyPatch, driver: str, *, confirmed: bool
+) -> None:
+    reading = gpus.Reading(driver, list(_H100[1:]) if driver else [], ["GPU 0 does not answer: GPU is lost"])
+    monkeypatch.setattr(readings, "read_gpus", lambda: reading)
+    evidence = readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100")).read().evidence
+    assert evidence.confirms(FaultKind.XID, "0000:00:00") is confirmed
+    assert evidence.confirms(FaultKind.XID, "") is confirmed
+    assert not evidence.confirms(FaultKind.XID, "0000:01:00")
 
 
 def test_a_gpu_that_answers_again_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

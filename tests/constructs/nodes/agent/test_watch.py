@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster.nodes.agent.cluster_node import drain_files, grace, reports, use, watch
-from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
+from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import KernelLog, sighting
 from cdk_training_cluster.nodes.agent.cluster_node.metadata import Metadata
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.notices import LIFECYCLE_NOTICES, Notice, Notices
@@ -245,7 +245,7 @@ def test_a_full_disk_keeps_no_report_from_being_sent(
     monkeypatch.setattr(watch, "ROOT", str(tmp_path))
     monkeypatch.setattr(watch, "instance_id", lambda: "i-1")
     watchdog, _ = watch.make_watchdog()
-    found = sighting(OFF_THE_BUS)
+    found = sighting(OFF_THE_BUS.partition(";")[2].rstrip("\n"))
     assert found is not None
     watchdog.watched.saw(found)
     assert (drain_files.names(), aws.calls) == (["xid-79"], [])
@@ -262,6 +262,21 @@ def test_a_full_disk_keeps_no_report_from_being_sent(
     assert watchdog.unread.keys() == {"kernel log"}
     (kept,) = json.loads((tmp_path / FAULT_HISTORY[1:]).read_text())["faults"]
     assert kept["code"] == "79"
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize(("facts", "drained_by"), [(Facts(gpus=8), ["xid-79"]), (Facts(neuron_devices=16), [])])
+def test_a_job_that_writes_through_the_neuron_driver_forges_no_fault_of_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: Facts, drained_by: list[str]
+) -> None:
+    monkeypatch.setattr(watch, "ROOT", str(tmp_path))
+    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(facts)), Notices(Metadata()))
+    monkeypatch.setattr(watchdog, "_jobs", [("nothing", lambda: 5, lambda: None)])
+    records = [OFF_THE_BUS.encode()]
+    watchdog.log = KernelLog(0, read=lambda *_: records.pop() if records else b"")
+    watchdog.turn(0.0)
+    assert drain_files.names() == drained_by
 
 
 _START = (

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.nodes.agent.cluster_node import drain_files
+from cdk_training_cluster.nodes.agent.cluster_node.evidence import Evidence
 from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
 from cdk_training_cluster.nodes.agent.cluster_node.notices import Notice
 from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
@@ -19,6 +20,8 @@ OUT_OF_RANGE = "NVRM: Xid (PCI:0000:38:00): 13, pid=7, name=python, Graphics SM 
 NEEDS_RESET = (
     "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 )
+NO_REMAP = "NVRM: Xid (PCI:0000:05:00): 64, pid=1"
+BROKEN = Evidence(frozenset({"0000:05:00", "0000:38:00"}), frozenset({"0000:05:00"}))
 SPOT = Notice("spot", "EC2 is about to terminate the Spot Instance", datetime(2026, 11, 23, 8, 2, tzinfo=UTC))
 TERMINATING = Notice("terminating", "Auto Scaling terminates the node")
 CODES = {"spot", "terminating"}
@@ -111,9 +114,56 @@ def test_a_fault_that_a_reboot_did_not_end_asks_for_another_node(
     scene.boot()
     assert scene.drained_by == []
     scene.watched.serials = {"0000:05:00": serials[1]}
+    scene.watched.checked((), (), BROKEN)
     scene.read(OFF_THE_BUS)
     [fault] = scene.reports[-1].faults
     assert (fault.action.value, fault.serial) == (action, serials[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "evidence", "action"),
+    [
+        # Nothing answers, all devices are sound, or another one is broken: the node is drained and rebooted.
+        (NO_REMAP, Evidence(), "reboot"),
+        (NO_REMAP, Evidence(frozenset({"0000:05:00"})), "reboot"),
+        (NO_REMAP, Evidence(frozenset({"0000:05:00", "0000:38:00"}), frozenset({"0000:38:00"})), "reboot"),
+        (NO_REMAP.replace("0000:05", "0000:06"), BROKEN, "reboot"),
+        # Of another GPU that is gone nothing follows for one that answers.
+        (NO_REMAP, Evidence(frozenset({"0000:05:00"}), missing=True), "reboot"),
+        (NO_REMAP, BROKEN, "replace"),
+        (NO_REMAP, Evidence(frozenset({"0000:38:00"}), missing=True), "replace"),
+        ("NEURON_HW_ERR=NC_UNCORRECTABLE_ERROR instance-id=i-1 nd-id=0", Evidence(), "reboot"),
+        (
+            "NEURON_HW_ERR=HBM_UNCORRECTABLE_ERROR instance-id=i-1 nd-id=0",
+            *(Evidence(broken=frozenset({"neuron0"})), "replace"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_line_alone_replaces_no_node(
+    scene: Scene, line: str, evidence: Evidence, action: str, *, restarts: bool
+) -> None:
+    scene.read(line, line)
+    assert [report.faults[0].action.value for report in scene.reports] == ["reboot"]
+    (name,) = scene.drained_by
+    assert drain_files.sentence_of(name).endswith(" (reboot; replace is not confirmed)")
+    if restarts:
+        scene.restart()
+    for _ in range(2):
+        scene.watched.checked((), (), evidence)
+    told = ["reboot"] if action == "reboot" else ["reboot", "replace"]
+    assert [report.faults[0].action.value for report in scene.reports] == told
+    assert scene.drained_by == [name]
+    if action == "replace":
+        assert drain_files.sentence_of(name).endswith(" (replace)")
+
+
+def test_a_state_of_an_older_watchdog_is_read(scene: Scene) -> None:
+    scene.read(OFF_THE_BUS)
+    document = scene.watched.document()
+    del document["faults"][0]["asks"]
+    scene.watched.restore(document, [])
+    assert scene.watched.document()["faults"][0]["asks"] == "reboot"
 
 
 def test_a_restart_of_the_watchdog_repeats_nothing(scene: Scene) -> None:

@@ -19,6 +19,7 @@ from .node_facts import Facts, instance_id, partitions, paths, read_text
 from .programs import ROOT, ask
 
 _SECONDS = 30
+_NEURON_NODES = "/dev/neuron[0-9]*"
 _NEURON_DEVICES = "/sys/devices/virtual/neuron_device"
 _UNCORRECTED = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 # The driver shows these while the repair waits for it to be loaded again; of Trainium1 it shows none.
@@ -214,13 +215,33 @@ def check_neuron_devices(facts: Facts) -> Iterator[Check]:
     """
     if not facts.neuron_devices:
         return
-    found = len(paths("/dev/neuron[0-9]*"))
+    found = len(paths(_NEURON_NODES))
     said = f"the node has {counted(found, 'Neuron device')}, and {facts.instance_type} has {facts.neuron_devices}"
-    yield Check("neuron_count", found >= facts.neuron_devices, said, str(facts.neuron_devices))
-    devices = {PurePath(path).name: _neuron_files(path) for path in paths(f"{_NEURON_DEVICES}/neuron[0-9]*")}
+    yield Check("neuron_count", not lacks_neuron_devices(facts), said, str(facts.neuron_devices))
+    devices = _neuron_devices()
     yield _neuron_model(facts, {name: said["device_name"] for name, said in devices.items() if "device_name" in said})
     yield _neuron_counters("neuron_hardware", devices, _UNCORRECTED, "uncorrected errors")
     yield _neuron_counters("neuron_repairable", devices, (_REPAIRABLE,), "repairable errors")
+
+
+def lacks_neuron_devices(facts: Facts) -> bool:
+    """Say whether the node has fewer Neuron devices than its instance type.
+
+    Args:
+        facts: What the node has when all is well.
+    """
+    return len(paths(_NEURON_NODES)) < facts.neuron_devices
+
+
+def uncorrected_neuron_devices() -> frozenset[str]:
+    """Return the Neuron devices whose driver counted uncorrected errors of their memory, such as `neuron0`."""
+    return frozenset(
+        device for device, said in _neuron_devices().items() if any(int(said.get(name, 0)) for name in _UNCORRECTED)
+    )
+
+
+def _neuron_devices() -> dict[str, dict[str, str]]:
+    return {PurePath(path).name: _neuron_files(path) for path in paths(f"{_NEURON_DEVICES}/neuron[0-9]*")}
 
 
 def _neuron_counters(check: str, devices: dict[str, dict[str, str]], names: tuple[str, ...], what: str) -> Check:

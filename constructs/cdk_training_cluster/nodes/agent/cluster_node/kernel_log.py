@@ -11,21 +11,29 @@ from cluster_contract.faults import FaultKind
 
 PATH = "/dev/kmsg"
 _RECORD_BYTES = 8192
+# https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg
+_KERNEL, _LEVEL_BITS, _WHOLE = 0, 3, "-"
 
+# Each pattern matches from the start of a record, and its fixed start is longer than the 15 characters of a process
+# name: the kernel begins the record of a program that crashed with its name, and puts its file name into the record.
+_ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
 # NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, …; in MIG mode with the GPU instance: (PCI:0000:41:00 GPU-I:05)
 # https://docs.nvidia.com/deploy/xid-errors/working-with-xid-errors.html
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)[^)]*\): (\d+)(?:, (.*))?", re.DOTALL)
+_XID = re.compile(rf"NVRM: Xid \((?:PCI:)?({_ADDRESS})(?: GPU-I:\d+)?\): (\d+)(?:, (.*)|)\Z", re.DOTALL)
 # nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)
 # https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
-_SXID = re.compile(r"SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, (.*))?", re.DOTALL)
+_SXID = re.compile(rf"nvidia-nvswitch\d+: SXid \(PCI:({_ADDRESS})\): (\d+)(?:, (.*)|)\Z", re.DOTALL)
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # NVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: (PCI ID: …) installed in this system has\nNVRM: fallen off the bus …
-_FALLEN = re.compile(r"NVRM: .*fallen off the bus", re.DOTALL)
-_FALLEN_DEVICE = re.compile(r"GPU (?:at PCI:)?([0-9a-fA-F]{2,8}:[0-9a-fA-F:.]+)")
+_FALLEN = re.compile(
+    rf"NVRM: (?:GPU (?:at )?(?:PCI:)?({_ADDRESS}):? (?:GPU )?has |The NVIDIA GPU ({_ADDRESS})\s+(?:NVRM: )?"
+    r"\(PCI ID: [0-9a-fA-F:]+\)\s+installed in this system has\s+(?:NVRM: )?|)fallen off the bus\b"
+)
 _FALLEN_XID = "79"
 # NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=… nd-id=0 nc-id=0 serial-num=19fcda00f5ff6eb9 action=…
+# A date may come first.
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html
-_NEURON = re.compile(r"NEURON_HW_ERR=(\w+)(?:.*?\bnd-id=(\d+))?")
+_NEURON = re.compile(r"(?:\d{4}-[\w:.,+ -]{6,40} )?NEURON_HW_ERR=([A-Z_]+) instance-id=(?:.*?\bnd-id=(\d+)\b)?")
 
 
 class Sighting(NamedTuple):
@@ -45,19 +53,20 @@ class Sighting(NamedTuple):
 
 
 def sighting(line: str) -> Sighting | None:
-    """Return the fault that a line speaks of. None: it speaks of none.
+    """Return the fault that a line of a driver reports. None: it reports none.
 
     Args:
-        line: The line.
+        line: The whole record, in which a line end is a character like any other.
     """
     for kind, pattern in ((FaultKind.XID, _XID), (FaultKind.SXID, _SXID)):
-        found = pattern.search(line)
+        found = pattern.match(line)
         if found:
             return Sighting(kind, found[2], device_address(found[1]), found[3] or "")
-    if _FALLEN.search(line):
-        found = _FALLEN_DEVICE.search(line)
-        return Sighting(FaultKind.XID, _FALLEN_XID, device_address(found[1]) if found else "", line)
-    found = _NEURON.search(line)
+    found = _FALLEN.match(line)
+    if found:
+        address = found[1] or found[2]
+        return Sighting(FaultKind.XID, _FALLEN_XID, device_address(address) if address else "", line)
+    found = _NEURON.match(line)
     if found:
         return Sighting(FaultKind.NEURON, found[1], f"neuron{found[2]}" if found[2] else "", line)
     return None
@@ -97,7 +106,7 @@ class KernelLog:
         return self._descriptor
 
     def lines(self) -> Iterator[str]:
-        """Yield what has come since the last time."""
+        """Yield the kernel's own whole lines that have come since the last time; programs write others."""
         while True:
             try:
                 record = self._read(self._descriptor, _RECORD_BYTES)
@@ -109,10 +118,11 @@ class KernelLog:
                 continue
             if not record:
                 return
-            number, text = _parse(record)
+            number, is_driver, text = _parse(record)
             if number > self.last:
                 self.last = number
-                yield text
+                if is_driver:
+                    yield text
 
 
 def open_kernel_log(*, after: int = -1, path: str = PATH) -> KernelLog:
@@ -125,8 +135,12 @@ def open_kernel_log(*, after: int = -1, path: str = PATH) -> KernelLog:
     return KernelLog(os.open(path, os.O_RDONLY | os.O_NONBLOCK), after=after)
 
 
-def _parse(record: bytes) -> tuple[int, str]:
-    # 6,339,5140900,-;NVRM: loading …, and lines with a blank before them that name a device
+def _parse(record: bytes) -> tuple[int, bool, str]:
+    # 6,339,5140900,-;NVRM: loading …, and lines with a blank before them that name a device. The first number is a
+    # facility and a level, as syslog has them; the kernel gives another facility to what a program writes. The flag c
+    # is that of a fragment, which a process name can begin too.
     head, _, rest = record.decode("utf-8", "replace").partition(";")
     text = rest.partition("\n")[0]
-    return int(head.split(",")[1]), re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), text)
+    prefix, number, _, flags = head.split(",")[:4]
+    unescaped = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), text)
+    return int(number), int(prefix) >> _LEVEL_BITS == _KERNEL and flags == _WHOLE, unescaped

@@ -10,6 +10,7 @@ from cluster_contract.faults import FAULTS, FaultKind
 
 from .accelerators import check_gpus, check_neuron_devices
 from .checking import Check
+from .evidence import Evidence, evidence
 from .gpus import Gpu, read_gpus
 from .kernel_log import device_address
 from .machine import check_efa_devices
@@ -29,12 +30,14 @@ class Found(NamedTuple):
         wrong: Code, device and text of each check that found something wrong.
         serials: The serials of GPUs by device.
         trouble: What could not be read; empty where everything was.
+        evidence: What the drivers say of the devices that lines of the kernel's log name.
     """
 
     readable: frozenset[str]
     wrong: list[tuple[str, str, str]]
     serials: dict[str, str]
     trouble: str
+    evidence: Evidence = Evidence()
 
 
 class Readings:
@@ -89,6 +92,7 @@ class Readings:
             wrong,
             {device_address(gpu.pci): gpu.serial for gpu in gpus if gpu.serial},
             "; ".join(reading.troubles) if reading else "",
+            evidence(facts, reading),
         )
 
     def _since_it_ran(self, check: Check) -> Check:

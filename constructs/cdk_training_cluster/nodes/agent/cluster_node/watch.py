@@ -16,6 +16,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
+from cluster_contract.faults import FaultKind
 from cluster_contract.health import NodeReport
 from cluster_contract.node_files import FAULT_HISTORY, HEALTH, HEALTH_SOCKET
 
@@ -84,7 +85,7 @@ class DeviceReader(threading.Thread):
             found = self._found.get()
             self._last, self._trouble = time.monotonic(), found.trouble
             watched.serials = found.serials or watched.serials
-            watched.checked(found.readable, found.wrong)
+            watched.checked(found.readable, found.wrong, found.evidence)
         if time.monotonic() > self._last + _MOST_DEVICE_SECONDS:
             raise OSError(f"there is no answer for {_MOST_DEVICE_SECONDS} seconds")
         if self._trouble:
@@ -131,7 +132,8 @@ class Watchdog:
         if self.log is not None:
             for line in self.log.lines():
                 found = sighting(line)
-                if found is not None:
+                # Any process may have the Neuron driver write any line, of other drivers too.
+                if found is not None and (found.kind is FaultKind.NEURON) == bool(self.devices.facts.neuron_devices):
                     self.watched.saw(found)
         self.watched.look_at_files()
         for name, seconds, job in self._jobs:

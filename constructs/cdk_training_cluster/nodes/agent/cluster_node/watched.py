@@ -12,6 +12,7 @@ from cluster_contract.times import parse_time, time_text
 
 from . import drain_files
 from .checking import WAITS_FOR_THE_JOB
+from .evidence import Evidence
 from .kernel_log import Sighting
 from .notices import TERMINATING, Notice
 
@@ -52,12 +53,14 @@ class Seen(NamedTuple):
         times: How often it was seen.
         sentence: What it is, for operators.
         last: When it was seen last.
+        asks: What the fault table asks for. A line of the kernel's log gets another node only with its evidence.
     """
 
     action: FaultAction
     times: int
     sentence: str
     last: str
+    asks: FaultAction
 
 
 class Watched:
@@ -85,6 +88,7 @@ class Watched:
         self.in_use: bool | None = None
         self.shows_jobs = True
         self._report, self._clock = report, clock
+        self._evidence = Evidence()
         self._readings: dict[Key, int] = {}
         self._dismissed: set[str] = set()
         self._told_drained = False
@@ -101,13 +105,24 @@ class Watched:
         device = sighting.device or self._fallen_already(sighting)
         self._add((sighting.kind, sighting.code, device), sighting.text)
 
-    def checked(self, readable: Collection[str], found: Iterable[tuple[str, str, str]]) -> None:
+    def checked(
+        self,
+        readable: Collection[str],
+        found: Iterable[tuple[str, str, str]],
+        evidence: Evidence = Evidence(),  # noqa: B008 - a constant
+    ) -> None:
         """Take a reading of the node's own checks.
 
         Args:
             readable: The checks that could be made: of the others, nothing new is known.
             found: Code, device and text of what is wrong.
+            evidence: What the drivers say of the devices. Default: - they cannot be asked.
         """
+        self._evidence = evidence
+        for key, seen in list(self.faults.items()):
+            if seen.action is not seen.asks and self._action(key, seen.asks) is seen.asks:
+                self.faults[key] = seen._replace(action=seen.asks)
+                self._act(key)
         every = {(FaultKind.CHECK, code, device): text for code, device, text in found}
         wrong = {key: text for key, text in every.items() if not self._waits(key)}
         for key, text in wrong.items():
@@ -222,7 +237,9 @@ class Watched:
         self._dismissed = set(document["dismissed"])
         for entry in document["faults"]:
             key = (FaultKind(entry["kind"]), entry["code"], entry["device"])
-            self.faults[key] = Seen(FaultAction(entry["action"]), *(entry[name] for name in Seen._fields[1:]))
+            action = FaultAction(entry["action"])
+            asks = FaultAction(entry.get("asks", action))
+            self.faults[key] = Seen(action, entry["times"], entry["sentence"], entry["last"], asks)
             if key[0] is FaultKind.CHECK:
                 self._readings[key] = _READINGS_TO_BE_A_FAULT
 
@@ -251,16 +268,29 @@ class Watched:
     def _add(self, key: Key, text: str) -> None:
         kind, code, device = key
         fault = fault_of(kind, code)
-        action = fault.action_for(text, repeated=self._is_repeated(key))
+        asks = fault.action_for(text, repeated=self._is_repeated(key))
         before = self.faults.get(key)
-        if before and _WEIGHT[before.action.value] >= _WEIGHT[action.value]:
+        if before and _WEIGHT[before.asks.value] >= _WEIGHT[asks.value]:
             self.faults[key] = before._replace(times=before.times + 1, last=self._now())
             return
         where = f" of {device}" if device else ""
         sentence = f"{_NAMES[kind]} {code}{where}: {fault.meaning}"
-        self.faults[key] = Seen(action, before.times + 1 if before else 1, sentence, self._now())
-        if action.drains:
-            drain_files.add(_file(key), f"{sentence} ({action.value})", code=code, action=action.value)
+        times = before.times + 1 if before else 1
+        self.faults[key] = Seen(self._action(key, asks), times, sentence, self._now(), asks)
+        self._act(key)
+
+    def _action(self, key: Key, asks: FaultAction) -> FaultAction:
+        """Return what a fault gets: a line of the kernel's log without evidence gets no more than a reboot."""
+        kind, _, device = key
+        sure = kind is FaultKind.CHECK or asks is not FaultAction.REPLACE or self._evidence.confirms(kind, device)
+        return asks if sure else FaultAction.REBOOT
+
+    def _act(self, key: Key) -> None:
+        seen = self.faults[key]
+        if seen.action.drains:
+            unsure = "" if seen.action is seen.asks else f"; {seen.asks.value} is not confirmed"
+            sentence = f"{seen.sentence} ({seen.action.value}{unsure})"
+            drain_files.add(_file(key), sentence, code=key[1], action=seen.action.value)
             self.history.append(self._entry(key))
         self._tell(ReportKind.FAULT)
 
