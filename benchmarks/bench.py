@@ -36,7 +36,10 @@ A busy machine slows all of a turn alike, so that ratios hold where seconds do n
                             modules that this library imports) and `import library`
     import                  {ratio, ratio_of_turns, cpu_ratio} of the last two
     sweep                   runs, machine {cpus, load, python, boto3}
-      goals                 {wall_ratio, peak_mib, peak_at, import_ratio}: at most; `peak_mib` at `peak_at` instances
+      goals                 {wall_ratio, peak_mib, peak_at, import_ratio, gang_ratio}: at most; `peak_mib` at
+                            `peak_at` instances
+      gangs                 one_gang_cpu_seconds, ten_gangs_cpu_seconds of the decision about 10,000 idle nodes, and
+                            cpu_ratio_of_turns: the median of the ratios of each turn; meets: the goal
       import                ratio, ratio_of_turns, cpu_ratio of importing the function and making its clients, beside
                             importing boto3 and making the same; function, boto3: as `library` above; meets: the goal
       fleets.<size>         turns: how many counted; instances; stops: how many are due; owners: how many are stopped

@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -119,7 +121,8 @@ def measure(sizes: Iterable[int], runs: int, tell: Callable[[str], object]) -> d
     with SweepServer() as server:
         starts = {name: _cold_start(codes, _environment(server.url), runs, tell) for name, codes in _IMPORTS.items()}
         fleets = {str(size): _over(server, size, runs, tell) for size in sorted(sizes)}
-    return {"runs": runs, "machine": machine, "goals": GOALS, **starts, "fleets": fleets}
+    tell("the decision about one gang and about ten")
+    return {"runs": runs, "machine": machine, "goals": GOALS, **starts, "fleets": fleets, "gangs": _gangs(runs)}
 
 
 def sides(server: SweepServer, size: int) -> dict[str, Sweep]:
@@ -178,6 +181,17 @@ def _over(server: SweepServer, size: int, runs: int, tell: Callable[[str], objec
         "slow": max(account.slow for sweep in both.values() for account in sweep.accounts),
         **{side: {**figures[side], "requests": requests[side]} for side in both},
     }
+
+
+def _gangs(turns: int) -> dict[str, Any]:
+    """Return what the decision about one gang of 10,000 nodes takes, beside ten gangs of 1,000."""
+    command = [sys.executable, str(_BENCHMARKS / "gang_decision.py"), str(max(SHARES)), str(turns)]
+    variables = {**os.environ, "PYTHONPATH": str(_LAMBDAS)}
+    process = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise FailedError(process.stderr)
+    found: dict[str, Any] = json.loads(process.stdout)
+    return {**found, "meets": found["cpu_ratio_of_turns"] <= GOALS["gang_ratio"]}
 
 
 def _environment(url: str) -> dict[str, str]:

@@ -43,8 +43,14 @@ def show_sweep(console: Console, sweep: dict[str, Any]) -> None:
                 f"{start['boto3']['seconds']:.2f} s, ratio {start['ratio_of_turns']:.2f}, of CPU time "
                 f"{start['cpu_ratio']:.2f}."
             )
+    gangs = sweep.get("gangs")
+    if gangs:
+        console.print(
+            f"The decision about one gang of 10,000 nodes: {gangs['one_gang_cpu_seconds']:.2f} s of CPU time, about "
+            f"ten of 1,000 {gangs['ten_gangs_cpu_seconds']:.2f} s, ratio {gangs['cpu_ratio_of_turns']:.2f}."
+        )
     console.print("Plain: the minimal script. Ratios: median of each turn's, of CPU time.")
     console.print(
         f"Goals: a ratio of {goals['wall_ratio']}, {goals['peak_mib']} MiB at {goals['peak_at']:,}, "
-        f"an import's ratio of {goals['import_ratio']}, calls as in the table."
+        f"an import's ratio of {goals['import_ratio']}, one gang's of 1.2 to ten gangs, calls as in the table."
     )

@@ -16,6 +16,7 @@ _LAST_ZONE = timezone(timedelta(hours=-12))
 
 NO_TIME = "is not a time such as 2026-11-30T18:00Z"
 
+_KEPT = frozenset({"true", "t", "yes", "y", "on", "1"})
 _NOT_KEPT = frozenset({"", "false", "no", "0"})
 
 # The calendar ends with the year that operators write for "for ever".
@@ -59,8 +60,11 @@ class KeepTags:
         return f"has the tag {KEEP_UNTIL_TAG}, which ends at {time_text(until)}" if now < until else None
 
     def unclear(self, now: datetime) -> str | None:
-        """Say why its `keep-until` keeps it for longer than its writer may mean: the end of a sentence."""
-        if self.keep_until is None or self._is_kept_for_ever:
+        """Say why its tags keep it for longer than their writer may mean: the end of a sentence."""
+        if self.has_unclear_keep:
+            what = f"has the tag {KEEP_TAG} with {self.keep!r}, which is neither true nor false"
+            return f"{what}: it is kept until the tag is removed, or corrected"
+        if self._is_kept_for_ever or self.keep_until is None:
             return None
         until, tag = read_keep_until(self.keep_until), f"has the tag {KEEP_UNTIL_TAG} with {self.keep_until!r}"
         if until is None:
@@ -74,7 +78,16 @@ class KeepTags:
 
     @property
     def _is_kept_for_ever(self) -> bool:
-        return self.keep is not None and self.keep.strip().lower() not in _NOT_KEPT
+        return self._keep not in _NOT_KEPT
+
+    @property
+    def has_unclear_keep(self) -> bool:
+        """Whether its tag `keep` keeps it, and its writer may have meant the opposite."""
+        return self._keep not in _KEPT | _NOT_KEPT
+
+    @property
+    def _keep(self) -> str:
+        return (self.keep or "").strip().lower()
 
 
 NO_KEEP_TAGS = KeepTags()

@@ -58,10 +58,20 @@ def keep_command(targets: Sequence[tuple[OwnerTraits | None, str]], begin: datet
         begin: The time.
         region: The cluster's region.
     """
-    until = time_text(begin + _KEPT_FOR)
+    return tag_command(targets, KEEP_UNTIL_TAG, time_text(begin + _KEPT_FOR), region)
+
+
+def tag_command(targets: Sequence[tuple[OwnerTraits | None, str]], key: str, value: str, region: str) -> str:
+    """Return the command that writes a tag.
+
+    Args:
+        targets: What gets the tag, as `keep_command` takes it.
+        key: The tag's key.
+        value: Its value, a single word.
+        region: The cluster's region.
+    """
     for owner, name in targets:
         if owner is not None and owner.tag_command is not None:
-            return owner.tag_command(name, KEEP_UNTIL_TAG, until, region)
+            return owner.tag_command(name, key, value, region)
     ids = " ".join(name for _, name in targets[:_MAX_IDS])
-    tag = f"Key={KEEP_UNTIL_TAG},Value={until}"
-    return f"aws ec2 create-tags --region {region} --resources {ids} --tags {tag}"
+    return f"aws ec2 create-tags --region {region} --resources {ids} --tags Key={key},Value={value}"

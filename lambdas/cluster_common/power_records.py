@@ -165,6 +165,10 @@ NO_RECORD = Record()
 """What is recorded of a group that the function has never seen."""
 
 
+# What has an attribute of its own in the item.
+_OTHERS = ("notice", "unconfirmed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class GroupState(Open):
     """What is recorded of a node group, whatever owns its nodes: a deployment may replace that.
@@ -174,11 +178,13 @@ class GroupState(Open):
         owners: What was recorded of each owner, by its name or id. An owner's own `since` is None until it was sized
             after the order.
         notice: The last notice of a stop by its schedule. None: none was given.
+        unconfirmed: The stop for which the size 0 was set and did not show yet. None: there is none.
     """
 
     order: Order | None = None
     owners: Mapping[str, Record] = field(default_factory=dict)
     notice: Notice | None = None
+    unconfirmed: Order | None = None
 
     def record(self, owner: str) -> Record:
         """Return what is recorded of one owner."""
@@ -192,7 +198,7 @@ class GroupState(Open):
     def with_order(self, order: Order) -> "GroupState":
         """Return the state once something else is ordered: an owner keeps its size, or it has to be set again."""
         owners = {name: replace(own, size=None, since=None) for name, own in self.owners.items()}
-        state = replace(self, order=order, owners=owners)
+        state = replace(self, order=order, owners=owners, unconfirmed=None)
         for name, size in order.sizes.items():
             state = state.with_changes(name, {"size": size, "desired": None})
         return state
@@ -205,8 +211,8 @@ class GroupState(Open):
     def to_values(self) -> dict[str, Any]:
         """Return the attributes of the item; what is as by default is left out."""
         order = encode(replace(self.order, sizes={})) if self.order else {}
-        notice = {"notice": encode(self.notice)} if self.notice else {}
-        return {**order, **notice, "owners": {name: encode(own) for name, own in self.owners.items()}}
+        others = {name: encode(one) for name in _OTHERS if (one := getattr(self, name))}
+        return {**order, **others, "owners": {name: encode(own) for name, own in self.owners.items()}}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "GroupState":
@@ -216,5 +222,5 @@ class GroupState(Open):
             ValueError: They are not what this function writes.
         """
         order = {"order": values} if "state" in values else {}
-        notice = {"notice": values["notice"]} if "notice" in values else {}
-        return read(cls, {"owners": values.get("owners", {}), **order, **notice})
+        others = {name: values[name] for name in _OTHERS if name in values}
+        return read(cls, {"owners": values.get("owners", {}), **order, **others})

@@ -271,11 +271,12 @@ def _find_void(findings: Sequence[IdleFinding], standing: Collection[str], conte
     """Yield the names of warnings that stand no longer.
 
     DescribeInstances may leave out a node for a moment. So the warning of nodes that this run did not see stays until
-    no metric of the time when they were last seen idle is read, and it can count no more.
+    no metric of the time when they were last seen idle is read, and it can count no more. One of nodes that are
+    stopped with others since, or by themselves, is void at once.
 
     Source: https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
     """
-    seen = {one.unit for one in findings}
+    seen = {name for one in findings for name in (one.unit, one.instance.id, one.instance.node_group)}
     settings, now = context.settings, context.now
     read_from = now - max(settings.policy_of(name).span for name in ("", *settings.groups))
     for name, sent in sorted(context.warnings.items()):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.owners.groups import TERMINATING
 from cluster_common.power_function import PowerFunction
 from cluster_contract.aliases import Alias
 from cluster_contract.idle import IdleFunctionSettings
@@ -217,7 +218,9 @@ class IdleExecutor:
             # What counts is the size: the function may have failed elsewhere, or have read what was no longer so.
             if not self._is_at_zero(unit.name):
                 self._failures.add_sentence(unit.name, f"the power function did not stop it: {why}")
-                self._unclear |= {unit.name} if answer.failure else set()
+                # The power function says of each group whether its stop was taken back, once it knows that.
+                is_unclear = answer.failure or any(group.get("taken_back") is None for group in left)
+                self._unclear |= {unit.name} if is_unclear else set()
                 self._refuse([unit])
                 return []
             self._failures.add_sentence(
@@ -244,14 +247,25 @@ class IdleExecutor:
             return []
         gone = [one for one in ids if one in answer.terminated]
         if answer.failure:
-            owners = self._owners.read(node_group)
-            left = {one for state in owners.values() for one in state.live_ids} if owners else set(ids)
+            left = self._find_left(node_group, ids)
             gone = [one for one in ids if one not in left]
             self._failures.add_sentence(node_group, f"the power function failed: {answer.failure}")
         stay = [unit for unit in units if not set(unit.ids) & set(gone)]
         self._unclear |= {unit.name for unit in stay if answer.failure}
         self._refuse(stay)
         return gone
+
+    def _find_left(self, node_group: str, ids: Sequence[str]) -> Collection[str]:
+        """Return the nodes that may still run: one that left its group, or is in Standby, is not gone for that."""
+        owners = self._owners.read(node_group).values()
+        if not owners:
+            return ids
+        states = {one: node.state for state in owners for one, node in state.nodes.items()}
+        running = {
+            *self._read_running(ids),
+            *(one for state in owners if not state.owner.is_on_ec2 for one in state.nodes),
+        }
+        return [one for one in ids if one in running and not states.get(one, "").startswith(TERMINATING)]
 
     def _refuse(self, units: Sequence[Unit]) -> None:
         """Remember that the power function did not stop nodes, so that they keep no others waiting."""

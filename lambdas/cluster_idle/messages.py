@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from cluster_common.messages import printable, subject
+from cluster_common.operator_commands import tag_command
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
@@ -103,10 +104,17 @@ def reminder_message(settings: IdleFunctionSettings, reminders: Sequence[Reminde
     lines = [f"Cluster {settings.cluster}", ""]
     for reminder in reminders[:_MAX_LINES]:
         lines.append(f"{printable(f'{reminder.name} {reminder.description}', 600)}.")
-        lines.append(f"  To set a clear end: {keep_targets(settings, [reminder.owner], now)}")
+        lines.append(f"  {_clear_end(settings, reminder, now)}")
     lines += ["", "This reminder is sent every day."]
     tags = "1 tag keeps" if len(reminders) == 1 else f"{len(reminders)} tags keep"
     return subject(f"{settings.cluster}: {tags} nodes without a clear end"), _text(lines, len(reminders))
+
+
+def _clear_end(settings: IdleFunctionSettings, reminder: Reminder, now: datetime) -> str:
+    if not reminder.by_keep:
+        return f"To set a clear end: {keep_targets(settings, [reminder.owner], now)}"
+    target = reminder.owner.traits, reminder.owner.id
+    return f"If it need not be kept: {tag_command([target], KEEP_TAG, 'false', settings.region)}"
 
 
 def note(settings: IdleFunctionSettings, unit: Unit) -> str:

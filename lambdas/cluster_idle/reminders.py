@@ -14,18 +14,20 @@ REMIND_EVERY = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Reminder:
-    """A tag `keep-until` that keeps something for longer than its writer may have meant.
+    """A tag that keeps something for longer than its writer may have meant.
 
     Attributes:
         owner: What carries the tag.
         name: How the message names what carries it.
         description: What it says, and what follows from that: the end of a sentence.
+        by_keep: Whether that is the tag `keep`, and not `keep-until`.
         is_due: Whether a reminder is sent now: none was within a day.
     """
 
     owner: Owner
     name: str
     description: str
+    by_keep: bool
     is_due: bool
 
 
@@ -47,4 +49,4 @@ def _of_tags(owner: Owner, name: str, tags: KeepTags, context: IdleContext) -> I
     description, sent = tags.unclear(context.now), context.reminders.get(owner.key)
     if description:
         is_due = sent is None or context.now - sent >= REMIND_EVERY
-        yield Reminder(owner=owner, name=name, description=description, is_due=is_due)
+        yield Reminder(owner=owner, name=name, description=description, by_keep=tags.has_unclear_keep, is_due=is_due)

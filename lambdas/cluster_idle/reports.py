@@ -155,7 +155,7 @@ def _is_reserved(finding: IdleFinding, settings: IdleFunctionSettings) -> bool:
 
 
 def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
-    """Return the ids of nodes whose accelerators have been idle for a window, and that run on without a job's word.
+    """Return the ids of nodes that run on without a job's word, idle for a window or for all of their short life.
 
     They wait for young or unknown nodes or for their turn; only CPUs, network or a session keep them or their group;
     or they are warned of again, since a node of their group was idle later than they: nodes come and go there.
@@ -172,7 +172,8 @@ def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
         if one.verdict is IdleVerdict.WARN:
             since = one.evidence.idle_since if one.evidence else None
             return since is not None and since < latest[one.unit]
-        return one.is_idle and one.verdict in (IdleVerdict.GRACE, IdleVerdict.UNKNOWN, IdleVerdict.DEFERRED)
+        is_idle = one.is_idle or (one.evidence is not None and one.evidence.idle_so_far)
+        return is_idle and one.verdict in (IdleVerdict.GRACE, IdleVerdict.UNKNOWN, IdleVerdict.DEFERRED)
 
     return frozenset(one.instance.id for one in findings if lingers(one))
 

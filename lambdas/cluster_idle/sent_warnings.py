@@ -3,22 +3,28 @@
 What is lost or cannot be read was never sent: the function warns again, and stops nothing before that warning's time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
+from cluster_common.packed_ids import pack, unpack
 from cluster_common.state_table import StateTable
 from cluster_common.times import parse_time, time_text
 from cluster_contract.codec import Open, encode, read
+from cluster_idle.instances import Owner
 
 _REFUSED_FOR = timedelta(days=1)
 
-# DynamoDB takes 400 KB in an item: with them fit the ids and the owners of 5,000 nodes.
+# DynamoDB takes 400 KB in an item: beside 1,000 refusals fit the packed ids of 25,000 nodes.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 _MAX_REFUSALS = 1000
+
+_ITSELF = Owner.itself("").key
+_EACH_ITSELF = Owner.itself("*").key
 
 _REMINDED_AT = "reminded_at"
 
@@ -94,7 +100,39 @@ class SentWarning(Open):
     def to_values(self) -> dict[str, object]:
         """Return the attributes of its item, which keeps the latest 1,000 refusals only."""
         latest = sorted(self.refusals.items(), key=lambda named: named[1].at)[-_MAX_REFUSALS:]
-        return encode(replace(self, refusals=dict(latest)))
+        stop = self.unreported
+        owners = (_EACH_ITSELF,) if stop and self.owners == _themselves(stop.ids) else _each(self.owners, pack)
+        packed = replace(stop, ids=pack(stop.ids)) if stop else None
+        return encode(replace(self, refusals=dict(latest), owners=owners, unreported=packed))
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "SentWarning":
+        """Read what `to_values` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        found = read(cls, values)
+        stop = replace(found.unreported, ids=unpack(found.unreported.ids)) if found.unreported else None
+        if found.owners == (_EACH_ITSELF,):
+            return replace(found, owners=_themselves(stop.ids if stop else ()), unreported=stop)
+        return replace(found, owners=_each(found.owners, unpack), unreported=stop)
+
+
+def _themselves(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of instances that nothing owns."""
+    return tuple(f"{_ITSELF}{one}" for one in sorted(ids))
+
+
+def _each(owners: Iterable[str], change: Callable[[Iterable[str]], tuple[str, ...]]) -> tuple[str, ...]:
+    """Return keys of owners, with the ids of instances that nothing owns packed or unpacked."""
+    changed: list[str] = []
+    for is_itself, group in groupby(owners, lambda one: one.startswith(_ITSELF)):
+        together = list(group)
+        if is_itself:
+            together = [f"{_ITSELF}{one}" for one in change(one.removeprefix(_ITSELF) for one in together)]
+        changed += together
+    return tuple(changed)
 
 
 class IdleRecords:
@@ -132,7 +170,7 @@ class IdleRecords:
                 if _REMINDED_AT in item.values:
                     self.reminders[name] = parse_time(item.values[_REMINDED_AT])
                 else:
-                    self.warnings[name] = read(SentWarning, item.values)
+                    self.warnings[name] = SentWarning.from_values(item.values)
             except (TypeError, ValueError):
                 self._unreadable.add(name)
         return True

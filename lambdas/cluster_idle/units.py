@@ -23,7 +23,7 @@ def make_unit(
         context: What the decision rests on.
         waits: Whether they wait for nodes that came lately, in place of others, to be judged.
     """
-    now, policy = context.now, context.policy(idle[0])
+    now, policy, ids = context.now, context.policy(idle[0]), {one.id for one in idle}
     # What came lately in place of another is idle so far, and says nothing of the time before.
     since = max(max(at, one.launched) for one in idle if (at := context.evidence[one.id].idle_since))
     sent = context.warnings.get(name)
@@ -31,7 +31,7 @@ def make_unit(
     return Unit(
         name=name,
         instances=tuple(idle),
-        others=tuple(one.id for one in together if one not in idle),
+        others=tuple(one.id for one in together if one.id not in ids),
         targets=tuple(sorted({context.target(one) for one in idle})),
         idle_since=min(since, counts.idle_since) if counts else since,
         idle_description=describe_threshold(policy),

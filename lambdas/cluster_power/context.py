@@ -23,6 +23,7 @@ class Context:
         unread: The node groups that could not be read.
         orders: What node groups are meant to be, of all of which that is known.
         notices: The last notices of stops by schedules, by node group.
+        unconfirmed: The stops for which the size 0 was set and did not show yet, by node group.
     """
 
     settings: Settings
@@ -31,6 +32,7 @@ class Context:
     unread: Collection[str] = ()
     orders: Mapping[str, Order] = field(default_factory=dict)
     notices: Mapping[str, Notice] = field(default_factory=dict)
+    unconfirmed: Mapping[str, Order] = field(default_factory=dict)
 
     def is_configured(self, group: Group) -> bool:
         """Say whether the cluster's file gives a group its nodes, and with this kind of owner."""

@@ -8,6 +8,7 @@ from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_common.power_records import GroupState, Record, State
 from cluster_common.times import time_text
 from cluster_contract.state import Sender
+from cluster_contract.tags import IDLE_NOTE_TAG
 from cluster_power.context import Context
 from cluster_power.desired_state import first_order
 from cluster_power.groups import Group
@@ -285,7 +286,9 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
     if wanted:
         until = f" until {time_text(window.down_at)}: {window.cause}" if window and window.down_at else ""
         standby = f", {group.standby} of them in Standby" if group.standby else ""
-        return f"{name} has all of its {_nodes(wanted)}{standby}{until}"
+        note = group.tags.get(IDLE_NOTE_TAG)
+        warned = f". The idle function has warned of them, and a start does not keep them: {note}" if note else ""
+        return f"{name} has all of its {_nodes(wanted)}{standby}{until}{warned}"
     return f"{name} is stopped, by {record.by}: {record.reason}"
 
 

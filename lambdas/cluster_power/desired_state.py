@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from cluster_common.power_records import Notice, Order, State
 from cluster_contract.state import Sender
@@ -12,6 +13,9 @@ from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.schedules import Judgment, ends, removed
 
+_SHOWS_WITHIN = timedelta(minutes=15)
+"""How long a size that was set may take to show."""
+
 
 def new_orders(groups: Sequence[Group], context: Context, command: Command) -> dict[str, Order]:
     """Return what is to be recorded before any size is set, by node group.
@@ -21,7 +25,7 @@ def new_orders(groups: Sequence[Group], context: Context, command: Command) -> d
     """
     match command.action:
         case Action.TICK:
-            return {**_adoptions(groups, context), **_scheduled(groups, context)}
+            return {**_adoptions(groups, context), **_confirmed(groups, context), **_scheduled(groups, context)}
         case Action.START:
             state = State.RUNNING
         case Action.STOP:
@@ -116,7 +120,7 @@ def with_orders(context: Context, orders: Mapping[str, Order]) -> Context:
 
 def _is_so(name: str, owners: Sequence[Group], state: State, context: Context) -> bool:
     order = context.orders.get(name)
-    if order is None or order.state is not state or name in context.unread:
+    if order is None or order.state is not state or name in {*context.unread, *context.unconfirmed}:
         return False
     return all(_has_size(group, context) for group in owners)
 
@@ -142,6 +146,16 @@ def _scheduled(groups: Sequence[Group], context: Context) -> dict[str, Order]:
         if ordered is not None:
             orders[name] = replace(ordered, sizes={group.name: None for group in owners})
     return orders
+
+
+def _confirmed(groups: Sequence[Group], context: Context) -> dict[str, Order]:
+    """Return the stops that were applied, and of which that shows only now."""
+    recent = {name: stop for name, stop in context.unconfirmed.items() if context.now - stop.since <= _SHOWS_WITHIN}
+    return {
+        name: replace(recent[name], sizes={group.name: 0 for group in owners})
+        for name, owners in _owners(groups, recent, context).items()
+        if owners and name not in context.unread and not any(group.desired for group in owners)
+    }
 
 
 def _ends_a_schedule(name: str, command: Command, context: Context) -> bool:

@@ -21,6 +21,7 @@ _PAUSES = (1, 2)
 _MAX_NAMED = 3
 
 _NEXT_RUN = "the next run applies that"
+_LOOKS_AGAIN = "the next run looks again"
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED})
 
@@ -45,6 +46,7 @@ class ImmediateStops:
         self._store = store
         self._failures = failures
         self._pause = pause
+        self._unconfirmed = set[str]()
 
     def apply(
         self,
@@ -84,7 +86,8 @@ class ImmediateStops:
                 else:
                     group = replace(read[group.name], desired=sizes.get(group.name, group.desired))
                     blocked = replace(otherwise[group.name], verdict=Verdict.BLOCKED, group=group)
-                    outcomes.append(_not_applied(blocked, why_not))
+                    taken_back = None if name in self._unconfirmed else True
+                    outcomes.append(_not_applied(blocked, why_not, taken_back=taken_back))
         return outcomes
 
     def _stop_owners(
@@ -110,18 +113,24 @@ class ImmediateStops:
         sizes: dict[str, int] = {}
         for group in due:
             sizes[group.name], why = self._set_zero(group, expected)
-            if why:
+            if why and due[0].node_group not in self._unconfirmed:
                 return sizes, why
+            if why:
+                return sizes, self._record(due, order, self._store.save_unconfirmed) or why
+        return sizes, self._record(due, order, self._store.save_stop)
+
+    def _record(self, due: Sequence[Group], order: Order, save: Callable[[Sequence[Group], Order], None]) -> str:
+        """Record a stop whose sizes were set, and say why it is not applied. Empty: it is."""
         name = due[0].node_group
         try:
-            self._store.save_stop(due, order)
+            save(due, order)
         except StateChangedError:
             self._forget_sizes(due)
-            return sizes, f"{name} was stopped and given another command at the same moment: {_NEXT_RUN}"
+            self._unconfirmed.discard(name)
+            return f"{name} was stopped and given another command at the same moment: {_NEXT_RUN}"
         except AWS_ERRORS as error:
             self._failures.add(name, "was stopped, and that could not be recorded", error)
-            return sizes, ""
-        return sizes, ""
+        return ""
 
     def _forget_sizes(self, groups: Sequence[Group]) -> None:
         for group in groups:
@@ -166,8 +175,11 @@ class ImmediateStops:
         return False
 
     def _look_again(self, group: Group) -> tuple[int, str]:
-        """Return the size that a group has, and why the stop is not applied, if that is not 0."""
-        size = group.desired
+        """Return the size that a group has, and why the stop is not applied, if that is not 0.
+
+        A description that shows the size before the stop may be old: then a later run says which of the two holds.
+        """
+        size, name = group.desired, group.node_group
         for seconds in (*_PAUSES, 0):
             try:
                 fresh = self._store.describe(group)
@@ -177,10 +189,10 @@ class ImmediateStops:
             if fresh is None or fresh.busy or not fresh.desired:
                 return 0, ""
             if fresh.desired != size:
-                size = fresh.desired
-                break
-            self._pause(seconds)  # It may be an old description.
-        return size, f"{group.node_group} was given another size at the same moment"
+                return fresh.desired, f"{name} was given another size at the same moment"
+            self._pause(seconds)
+        self._unconfirmed.add(name)
+        return size, f"{name} was given the size 0 and its {group.owner.noun} shows {size} still: {_LOOKS_AGAIN}"
 
 
 def _obstacle(decision: Decision) -> str:
@@ -201,9 +213,9 @@ def _untouched(decision: Decision) -> Decision:
     return _not_applied(decision, _obstacle(decision) or decision.reason)
 
 
-def _not_applied(decision: Decision, why: str) -> Decision:
-    ends = "" if why.endswith(_NEXT_RUN) else ". The stop was not applied"
-    return replace(decision, reason=f"{why.removesuffix('.')}{ends}", taken_back=True)
+def _not_applied(decision: Decision, why: str, *, taken_back: bool | None = True) -> Decision:
+    ends = "" if why.endswith((_NEXT_RUN, _LOOKS_AGAIN)) else ". The stop was not applied"
+    return replace(decision, reason=f"{why.removesuffix('.')}{ends}", taken_back=taken_back)
 
 
 def _is_still(group: Group, fresh: Group) -> bool:

@@ -99,6 +99,7 @@ class Power:
             unread=unread,
             orders=self._store.orders,
             notices=self._store.notices,
+            unconfirmed=self._store.unconfirmed,
         )
         settled = [settle(group, self._now) for group in read]
         groups = [self._with_activities(group) if context.is_configured(group) else group for group in settled]

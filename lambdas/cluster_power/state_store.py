@@ -95,6 +95,12 @@ class StateStore:
         notices = {name: stored.state.notice for name, stored in self._stored.items()}
         return {name: notice for name, notice in notices.items() if notice}
 
+    @property
+    def unconfirmed(self) -> dict[str, Order]:
+        """The stops for which the size 0 was set and did not show yet, by node group."""
+        stops = {name: stored.state.unconfirmed for name, stored in self._stored.items()}
+        return {name: order for name, order in stops.items() if order}
+
     def load(self, groups: Iterable[OwnedGroup]) -> list[Group]:
         """Return groups that were read, each with its record."""
         groups = list(groups)
@@ -154,6 +160,20 @@ class StateStore:
             for group in groups:
                 state = state.with_changes(group.name, {"size": 0, "desired": None})
             return state
+
+        self._write(_key(groups[0]), change)
+
+    def save_unconfirmed(self, groups: Sequence[Group], order: Order) -> None:
+        """Record a stop of the owners of a node group's nodes which may have been brought to zero.
+
+        Raises:
+            StateChangedError: Something else was ordered since they were read, or another size was set.
+        """
+
+        def change(state: GroupState) -> GroupState:
+            for group in groups:
+                _check_still(state, group)
+            return replace(state, unconfirmed=replace(order, sizes={}))
 
         self._write(_key(groups[0]), change)
 

@@ -76,7 +76,8 @@ class Decision:
         versions_known: Whether `versions_problem` is a finding, likewise.
         window: What its Capacity Block allows. None: it has none, or is stopped whatever that says.
         terminated: The nodes that a command has terminated. None: it named none.
-        taken_back: Whether a stop that is applied at once or not at all was not. None: this is no such stop.
+        taken_back: Whether a stop that is applied at once or not at all was not. None: this is no such stop, or that
+            shows later.
         desired: What desired capacity its group gets while EC2 lacks nodes; its size stays. None: no other.
         resumes: Whether launches that Auto Scaling has suspended are resumed.
         reserve: For how many instances its reservation is to hold capacity. None: it is left as it is.

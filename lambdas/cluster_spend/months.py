@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from cluster_common.packed_ids import pack, unpack
 from cluster_common.times import parse_time, time_text
 from cluster_spend.charges import Charge, Item, added, unit_seconds
 from cluster_spend.prices import Prices
@@ -41,15 +42,16 @@ class LastRun:
         running: dict[str, list[str]] = {}
         for node, node_group in sorted(self.running.items()):
             running.setdefault(node_group, []).append(node)
-        return {"running": running, "ended": sorted(self.ended), "held": dict(self.held)}
+        packed = {node_group: list(pack(nodes)) for node_group, nodes in running.items()}
+        return {"running": packed, "ended": list(pack(self.ended)), "held": dict(self.held)}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "LastRun":
         """Read what `to_values` wrote."""
         running = values.get("running", {})
         return cls(
-            running={node: node_group for node_group, nodes in running.items() for node in nodes},
-            ended=frozenset(values["ended"]),
+            running={node: node_group for node_group, nodes in running.items() for node in unpack(nodes)},
+            ended=frozenset(unpack(values["ended"])),
             held={id_: int(count) for id_, count in values.get("held", {}).items()},
         )
 

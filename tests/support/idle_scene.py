@@ -43,6 +43,7 @@ class FakeLambda(FakeService):
         orders: What it was ordered.
         refusal: With what it fails. None: it does not.
         blocked: Why it stops nothing, and does not fail. None: it stops what its caller names.
+        shows_late: Whether it has stopped it all the same, and cannot see that yet.
         keeps: The ids of nodes that it cannot terminate: it fails, and the others go.
     """
 
@@ -52,6 +53,7 @@ class FakeLambda(FakeService):
         self.orders: list[dict[str, Any]] = []
         self.refusal: str | None = None
         self.blocked: str | None = None
+        self.shows_late = False
         self.keeps: set[str] = set()
 
     def invoke(self, **parameters: Any) -> dict[str, Any]:
@@ -66,7 +68,8 @@ class FakeLambda(FakeService):
         if self.refusal is not None:
             return _failure(self.refusal)
         if self.blocked is not None:
-            return _answer({"node_groups": [{"desired": 4, "reason": self.blocked}]})
+            told = {"desired": 4, "reason": self.blocked}
+            return _answer({"node_groups": [told if self.shows_late else {**told, "taken_back": True}]})
         if order["action"] == "terminate":
             order = {**order, "instance_ids": [one for one in order["instance_ids"] if one not in self.keeps]}
         self._scene.obey(order)

@@ -8,9 +8,12 @@ from cluster_common.owners.kinds import AUTO_SCALING_GROUP, OWNER_KINDS, OwnerTr
 from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.tags import NODE_GROUP_TAG
 
+TERMINATING = "Terminat"
+"""What the states of a node begin with that is being terminated, or is."""
+
 # A node in these lifecycle states ends without a smaller size, or lives on whatever the size is.
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-_NOT_LIVE = ("Terminat", "Detach", "Warmed", "Standby", "EnteringStandby")
+_NOT_LIVE = (TERMINATING, "Detach", "Warmed", "Standby", "EnteringStandby")
 
 
 @dataclass(frozen=True, kw_only=True)

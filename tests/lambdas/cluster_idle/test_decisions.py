@@ -66,6 +66,20 @@ def test_a_warning_counts_for_nodes_that_were_idle_when_it_was_sent_and_their_ow
     assert unit_of_two_owners(SENT, idle_since, owners).warned is counts
 
 
+def test_the_decision_about_a_gang_compares_no_node_with_every_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, compared = Owner.of(AUTO_SCALING_GROUP, "asg"), []
+    nodes = [node(f"i-{number}", owner, "workers") for number in range(200)]
+    idle = Evidence(state=EvidenceState.IDLE, reason="", idle_since=SENT)
+    context = IdleContext(
+        settings=idle_settings(groups={"workers": Group()}), now=NOW, evidence={one.id: idle for one in nodes}
+    )
+    monkeypatch.setattr(Instance, "__eq__", lambda one, other: compared.append(one) or one is other)
+
+    decide(nodes, context)
+
+    assert len(compared) <= len(nodes)
+
+
 @pytest.mark.parametrize(("minutes", "renews"), [(34, False), (35, True)])
 def test_a_warning_is_renewed_before_it_is_older_than_the_metrics_that_a_run_reads(
     minutes: int, renews: bool

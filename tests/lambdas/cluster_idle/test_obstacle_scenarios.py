@@ -73,6 +73,33 @@ def test_a_node_in_standby_is_not_ordered_to_go_by_itself() -> None:
     assert [order["instance_ids"] for order in scene.lambda_.orders] == [[second.id]]
 
 
+@pytest.mark.parametrize("state", ["Standby", "EnteringStandby", "Warmed:Running", "Detaching", "Detached"])
+def test_a_node_that_leaves_service_between_two_looks_and_runs_on_is_not_reported_as_terminated(
+    state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene(policy=Policy(scope=IdleScope.NODE))
+    first, second = scene.add_group("lab", count=2)
+    scene.ticks(30)
+    scene.lambda_.keeps = {first.id}
+
+    def leave(_: str) -> None:
+        if state == "Detached":
+            scene.auto_scaling.members["lab-asg"].remove(first.id)
+        else:
+            scene.auto_scaling.states[first.id] = state
+
+    scene.lambda_.on_call = leave
+    with pytest.raises(PartialFailureError):
+        scene.tick()
+
+    assert (first.state, second.state) == ("running", "shutting-down")
+    assert last_metrics(capsys)["IdleStoppedNodes"] == 1
+    [_, told] = scene.texts()
+    assert second.id in told
+    assert f"{first.id} " not in told.split("not stopped", maxsplit=1)[0]
+    assert first.id in scene.warnings
+
+
 def test_a_node_in_standby_is_not_reported_as_terminated_with_its_group() -> None:
     scene = IdleScene()
     first, *others = scene.add_group()

@@ -51,6 +51,35 @@ def test_an_unclear_keep_until_keeps_a_node_and_a_message_names_it_every_day(
     assert (scene.subjects(), node.state) == ([SUBJECT] * 2, "running")
 
 
+@pytest.mark.parametrize("value", ["off", "n", "none", "False.", "job 17"])
+def test_a_keep_that_is_neither_true_nor_false_keeps_a_node_and_a_message_names_it(
+    value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = IdleScene()
+    node = scene.add(tags={KEEP: value})
+
+    scene.tick()
+    scene.ticks(240)
+
+    assert (scene.subjects(), counted(capsys), node.state) == ([SUBJECT], 1, "running")
+    said = f"{node.id} has the tag {KEEP} with {value!r}, which is neither true nor false: it is kept until the tag"
+    assert scene.texts()[0].startswith(f"Cluster base-pod\n\n{said} is removed, or corrected.\n")
+    assert f"--resources {node.id} --tags Key={KEEP},Value=false\n" in scene.texts()[0]
+    node.tags[KEEP] = "false"
+    scene.ticks(60)
+    assert node.state != "running"
+
+
+@pytest.mark.parametrize("value", ["true", "Yes", "on", "1"])
+def test_a_keep_that_is_clear_is_not_named(value: str) -> None:
+    scene = IdleScene()
+    scene.add(tags={KEEP: value})
+
+    scene.ticks(120)
+
+    assert scene.subjects() == []
+
+
 def test_a_tag_on_a_group_is_named_with_the_command_for_the_group() -> None:
     scene = IdleScene()
     scene.add_group(count=2)

@@ -1,5 +1,6 @@
 """The warnings in the state table: what is lost, spoiled or refused never stops a node sooner."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from unittest.mock import Mock
@@ -60,23 +61,31 @@ def test_what_was_written_is_read_back(sent: SentWarning, at: datetime) -> None:
     assert len(table.calls) == writes
 
 
-def test_the_warning_of_a_large_group_whose_nodes_are_all_refused_fits_into_its_item() -> None:
+@pytest.mark.parametrize("owners", ["themselves", "a group", "two groups"])
+def test_the_warning_of_a_large_group_whose_nodes_are_all_refused_fits_into_its_item(owners: str) -> None:
     at = datetime(2026, 11, 2, tzinfo=UTC)
-    ids = tuple(f"i-{number:017x}" for number in range(3_000))
+    ids = tuple(f"i-{number * 0x1F3D5B79A:017x}" for number in range(20_000))
+    keys = {
+        "themselves": tuple(f"instance/{one}" for one in ids),
+        "a group": (f"auto_scaling_group/{'g' * 255}",),
+        "two groups": (f"auto_scaling_group/{'g' * 255}", f"auto_scaling_group/{'h' * 255}"),
+    }[owners]
     sent = SentWarning(
         idle_since=at,
         stop_at=at,
         nodes=len(ids),
-        owners=tuple(f"instance/{one}" for one in ids),
+        owners=keys,
         refusals={
             one: Refusal(at=at + timedelta(seconds=n), code="UnsupportedOperation") for n, one in enumerate(ids)
         },
-        unreported=UnreportedStop(at=at, ids=ids, text="idle"),
+        unreported=UnreportedStop(at=at, ids=ids, text="idle" * 1_000),
     )
     table = FakeDynamoDb()
-    assert records(table).save({"workers": sent})
+    assert records(table).save({"n" * 128: sent})
 
-    assert list(records(table).warnings["workers"].refusals) == list(ids[-1_000:])
+    found = records(table).warnings["n" * 128]
+    assert list(found.refusals) == list(ids[-1_000:])
+    assert replace(found, refusals=sent.refusals) == sent
 
 
 _LATEST = {"at": "9999-12-31T23:59:59Z", "code": "x"}

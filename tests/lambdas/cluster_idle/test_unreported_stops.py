@@ -255,3 +255,22 @@ def test_a_run_that_ended_before_it_stopped_anything_is_not_reported(monkeypatch
 
     scene.ticks(10)
     assert (len(scene.subjects()), scene.warnings, NOTE in node.tags) == (1, {}, False)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_stop_that_the_power_function_cannot_see_yet_is_reported_once_it_shows(is_stopped: bool) -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.ticks(30)
+    scene.lambda_.blocked, scene.lambda_.shows_late = "its Auto Scaling group shows 2 still", True
+    with pytest.raises(PartialFailureError, match="shows 2 still"):
+        scene.tick()
+    assert len(scene.subjects()) == 1
+
+    scene.lambda_.blocked = None
+    if is_stopped:
+        scene.obey({"action": "stop", "node_groups": ["workers"]})
+    scene.tick()
+
+    stopped = [REPORTED_LATE] if is_stopped else ["base-pod: 2 nodes terminated: idle"]
+    assert (scene.subjects()[1:], scene.warnings) == (stopped, {})

@@ -1,10 +1,12 @@
 """When the clock to a stop starts again, and when it goes on: work, wishes to keep, and nodes that come and go."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from cluster_contract.idle import IdleScope, Policy
 from fake_instances import FakeNode
 from idle_scene import IdleScene, last_metrics, verdicts
 
@@ -102,21 +104,44 @@ def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
     assert last_metrics(capsys)["IdleLingeringNodes"] >= 4
 
 
-def test_a_small_gang_whose_nodes_come_and_go_is_counted_in_most_looks(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("minutes", "oldest"), [(35, True), (40, True), (55, True), (85, True), (85, False)])
+def test_a_small_gang_whose_nodes_come_and_go_is_stopped_or_counted_in_most_looks(
+    capsys: pytest.CaptureFixture[str], minutes: int, oldest: bool
+) -> None:
     scene = IdleScene()
     scene.add_group(count=2)
     counted = []
-    for _ in range(4):
-        victim = max(scene.ec2.nodes.values(), key=lambda node: node.id)
+    for _ in range(420 // minutes):
+        living = [node for node in scene.ec2.nodes.values() if node.state == "running"]
+        victim = min(living, key=lambda node: node.id) if oldest else max(living, key=lambda node: node.id)
         victim.state = "terminated"
         scene.auto_scaling.members["workers-asg"].remove(victim.id)
         scene.join("workers", age=timedelta(0))
-        for _ in range(17):
+        for _ in range(minutes // 5):
             scene.tick()
             counted.append(last_metrics(capsys)["IdleLingeringNodes"])
+        if scene.lambda_.orders:
+            return
 
-    assert scene.lambda_.orders == []
     assert all(sum(map(bool, counted[end - 36 : end])) >= 27 for end in range(36, len(counted) + 1))
+
+
+def test_a_warning_of_single_nodes_does_not_count_again_once_they_were_a_gang() -> None:
+    single, gang = Policy(scope=IdleScope.NODE, warning=timedelta(minutes=60)), Policy(warning=timedelta(minutes=60))
+    scene = IdleScene()
+    nodes = scene.add_group(count=2, policy=single)
+    scene.tick()
+    scene.groups["workers"] = replace(scene.groups["workers"], policy=gang)
+    scene.ticks(10)
+    assert set(scene.warnings) == {"workers"}
+    scene.groups["workers"] = replace(scene.groups["workers"], policy=single)
+    scene.ticks(5)
+    assert set(scene.warnings) == {node.id for node in nodes}
+
+    scene.ticks(55)
+    assert scene.stopped == set()
+    scene.ticks(5)
+    assert scene.stopped == {node.id for node in nodes}
 
 
 @pytest.mark.parametrize("minutes", [10, 40])

@@ -350,3 +350,18 @@ def test_a_note_that_cannot_be_written_keeps_nothing_waiting(scene: Scene) -> No
     scene.auto_scaling.fail_next("CreateOrUpdateTags", "LimitExceeded")
 
     assert scene.order()["workers"]["desired"] == 8
+
+
+def test_a_start_of_a_group_of_which_the_idle_function_has_warned_says_that_it_is_not_kept() -> None:
+    scene = Scene()
+    group = scene.add()
+    scene.minute(3)
+    group.tags["cdk-training-cluster:idle-note"] = "idle since 07:00 - terminated at 08:30 unless it works"
+
+    found = scene.order("start", by="ana")["workers"]
+
+    assert (found["decision"], group.desired) == ("keep", 8)
+    assert found["reason"] == (
+        "workers has all of its 8 nodes. The idle function has warned of them, and a start does not keep them: idle "
+        "since 07:00 - terminated at 08:30 unless it works"
+    )

@@ -1,14 +1,18 @@
 """What is counted: every second of everything that is billed, once, at its price."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
+from cluster_common.state_table import StateTable
 from cluster_contract.spend import SpendGroupSettings
+from cluster_spend.ledger import Ledger
+from cluster_spend.months import LastRun, Month
+from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_service import ACCOUNT
-from spend_scene import G5, P5, START, SpendScene
+from spend_scene import G5, P5, PART, START, SpendScene
 
 HOUR = timedelta(hours=1)
 OTHER = "999999999999"
@@ -341,3 +345,15 @@ def test_calls_a_tick_are_one_for_200_instances_and_a_constant() -> None:
     before = len(scene.calls)
     scene.tick()
     assert len(scene.calls) - before <= 2000 / 200 + 4
+
+
+def test_the_month_of_20000_nodes_fits_into_its_item() -> None:
+    ids = [f"i-{number * 0x1F3D5B79A:017x}" for number in range(30_000)]
+    last = LastRun(running=dict.fromkeys(ids[:20_000], "n" * 128), ended=frozenset(ids[20_000:]))
+    month = Month(since=START, through=START, last=last)
+    ledger = Ledger(StateTable(cast("Any", FakeDynamoDb()), TABLE, PART), "us-east-1")
+
+    ledger.write(month)
+    ledger.read(START)
+
+    assert ledger.last == last
