@@ -177,6 +177,8 @@ def _assets(output: Path, stack: str) -> Iterator[tuple[str, str, bytes]]:
         (target,) = asset["destinations"].values()
         if asset["source"]["packaging"] == "zip":
             yield target["bucketName"], target["objectKey"], _zipped(source)
+        elif source.suffix == ".zip":
+            yield target["bucketName"], target["objectKey"], source.read_bytes()
 
 
 def _zipped(directory: Path) -> bytes:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Self
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
+from cdk_training_cluster.nodes.bootstrap.asset import sha256_of, write_archive, write_scripts
+from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cluster_contract.metrics import NODE_METRICS
@@ -88,7 +89,12 @@ printf '%s\\n' 'ii  linux-aws' 'ii  linux-image-6.8.0-1040-aws' 'un  linux-image
 exit 1
 """,
     "findmnt": """[[ -e $SANDBOX/mounted ]]""",
-    "gpg": "cat",
+    "gpg": """
+case $* in
+  *--dearmor*) cat ;;
+  *--verify*) printf '[GNUPG:] VALIDSIG %s 2026-11-01 1793491200 0 4 0 1 10 00 %s\\n' "$(<"$SANDBOX/signer")"{,} ;;
+esac
+""",
     "lnetctl": """cat "$SANDBOX/lnet" """,
     "lustre_rmmod": "",
     "lsblk": """cat "$SANDBOX/lsblk" """,
@@ -185,6 +191,7 @@ class NodeSandbox:
         self.write("opt/aws/neuron/bin/neuron-monitor", "")
         (self.root / "opt/aws/neuron/bin/neuron-monitor").chmod(0o755)
         (self.sandbox / "calls").touch()
+        (self.sandbox / "signer").write_text(DOWNLOADS["CLOUDWATCH_AGENT_KEY"])
         (self.sandbox / "lsblk").write_text("".join(f"{line}\n" for line in disks))
         if os_release == UBUNTU:
             for timer in UPDATE_TIMERS:
@@ -198,6 +205,7 @@ class NodeSandbox:
             "REGION": "us-east-1",
             "URL_SUFFIX": "amazonaws.com",
             "SCRIPTS": "s3://assets/scripts.zip",
+            "SCRIPTS_SHA256": "",
             "EFA": "yes",
             "MOUNT_SOURCE": "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev",
             "MOUNT_POINT": "/fsx",
@@ -228,7 +236,9 @@ class NodeSandbox:
         staging = self.sandbox / "staging"
         staging.mkdir()
         write_scripts(staging, self.vendor)
-        shutil.make_archive(str(self.sandbox / "s3/scripts"), "zip", staging)
+        archive = self.sandbox / "s3/scripts.zip"
+        write_archive(staging, archive)
+        self.settings["SCRIPTS_SHA256"] = sha256_of(archive)
 
     def bootstrap(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the node's bootstrap."""
@@ -289,8 +299,9 @@ class NodeSandbox:
 
     def user_script(self, name: str, content: str) -> str:
         """Put a user's script into S3 and return the setting that names it."""
-        (self.sandbox / "s3" / f"hash-{len(name)}.sh").write_text(content)
-        return f"s3://assets/hash-{len(name)}.sh {name}"
+        script = self.sandbox / "s3" / f"hash-{len(name)}.sh"
+        script.write_text(content)
+        return f"s3://assets/{script.name} {sha256_of(script)} {name}"
 
     def write(self, path: str, content: str) -> None:
         """Write a file of the node."""

@@ -1,10 +1,12 @@
 """The scripts of a node as one S3 asset, the same bytes wherever they were checked out or installed."""
 
+import hashlib
 import json
 import shutil
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Stack
@@ -18,6 +20,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
     neuron_monitor_configuration,
 )
 from cdk_training_cluster.nodes.bootstrap.collector import write_collector
+from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.job_package import write_job_package
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
 from cluster_contract import node_files
@@ -37,6 +40,22 @@ NVIDIA_ML_PY = next(AGENT.parent.glob("nvidia_ml_py-*.whl"))
 
 # Those that run with the Python of nodes, and what they read.
 _SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "times.py")
+
+# The oldest time that a zip file can hold.
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+
+
+class NodeScripts(NamedTuple):
+    """The asset of a node's scripts.
+
+    Attributes:
+        asset: The asset, a zip file.
+        sha256: The SHA-256 of the zip file, which a node compares before it runs anything of it.
+    """
+
+    asset: s3_assets.Asset
+    sha256: str
+
 
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
@@ -76,6 +95,7 @@ def write_scripts(
             if source.suffix in _SUFFIXES:
                 shutil.copyfile(source, target / source.name)
     write_job_package(directory)
+    (directory / "downloads.settings").write_text(shell_assignments(DOWNLOADS), encoding="utf-8")
     if vendor is AcceleratorVendor.NVIDIA:
         with zipfile.ZipFile(NVIDIA_ML_PY) as wheel:
             (directory / "pynvml.py").write_bytes(wheel.read("pynvml.py"))
@@ -115,7 +135,7 @@ def scripts_asset(
     efa_traffic: bool = False,
     neuron_devices: int = 0,
     collector_seconds: int | None = None,
-) -> s3_assets.Asset:
+) -> NodeScripts:
     """Return the asset of a node's scripts: a new one, or the one that a node group like this has in the stack.
 
     Args:
@@ -130,20 +150,48 @@ def scripts_asset(
     assets = _ASSETS.setdefault(Stack.of(scope), {})
     like = (vendor, efa_traffic, neuron_devices, collector_seconds)
     if like not in assets:
-        # CDK copies the directory into the cloud assembly at once, so that nothing of it is needed afterwards.
+        # CDK copies the file into the cloud assembly at once, so that nothing of it is needed afterwards.
         with tempfile.TemporaryDirectory() as name:
+            scripts, archive = Path(name, "scripts"), Path(name, "scripts.zip")
+            scripts.mkdir()
             write_scripts(
-                Path(name),
+                scripts,
                 vendor,
                 efa_traffic=efa_traffic,
                 neuron_devices=neuron_devices,
                 collector_seconds=collector_seconds,
             )
-            assets[like] = s3_assets.Asset(scope, id, path=name)
+            write_archive(scripts, archive)
+            assets[like] = NodeScripts(s3_assets.Asset(scope, id, path=str(archive)), sha256_of(archive))
     return assets[like]
 
 
-_ASSETS: WeakKeyDictionary[Stack, dict[tuple[AcceleratorVendor, bool, int, int | None], s3_assets.Asset]] = (
+def write_archive(directory: Path, archive: Path) -> None:
+    """Write a zip file of a directory, the same bytes on each machine.
+
+    Its files are not compressed, since versions of zlib differ in the bytes that they write.
+
+    Args:
+        directory: The directory.
+        archive: The zip file.
+    """
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as written:
+        for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(directory).as_posix(), _TIMESTAMP)
+            entry.create_system, entry.external_attr = 3, 0o644 << 16
+            written.writestr(entry, path.read_bytes())
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits.
+
+    Args:
+        path: The file.
+    """
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+_ASSETS: WeakKeyDictionary[Stack, dict[tuple[AcceleratorVendor, bool, int, int | None], NodeScripts]] = (
     WeakKeyDictionary()
 )
 """The assets of each stack, by what their content depends on."""

@@ -125,23 +125,6 @@ class Collector:
     interval_seconds: int
 
 
-# Archives with their SHA-256, as prometheus publishes them (sha256sums.txt of each release), and images by digest.
-# An image by digest of one architecture can be pulled where Docker refuses an image index.
-_ARCHIVES = "https://github.com/prometheus"
-DOWNLOADS: Final[Mapping[str, str | tuple[str, ...]]] = {
-    "PROMETHEUS_URL": f"{_ARCHIVES}/prometheus/releases/download/v3.4.1/prometheus-3.4.1.linux-",
-    "PROMETHEUS_AMD64": "09203151c132f36b004615de1a3dea22117ad17e6d7a59962e34f3abf328f312",
-    "PROMETHEUS_ARM64": "2a85be1dff46238c0d799674e856c8629c8526168dd26c3de2cecfbfc6f9a0a2",
-    "NODE_EXPORTER_URL": f"{_ARCHIVES}/node_exporter/releases/download/v1.9.1/node_exporter-1.9.1.linux-",
-    "NODE_EXPORTER_AMD64": "becb950ee80daa8ae7331d77966d94a611af79ad0d3307380907e0ec08f5b4e8",
-    "NODE_EXPORTER_ARM64": "848f139986f63232ced83babe3cad1679efdbb26c694737edc1f4fbd27b96203",
-    # DCGM 4.5.2 with exporter 4.8.1, which AWS's samples pin for Hopper to Blackwell; 4.5.3 with 4.8.2 on Grace.
-    "DCGM_AMD64": "sha256:a7ad6547d4546eaf4dd5d6b4c0b4db4101e63ef7dc3cdff7f42b767d2c60b706",
-    "DCGM_ARM64": "sha256:60d3b00ac80b4ae77f94dae2f943685605585ad9e92fdccda3154d009ae317cc",
-    "DCGM_IMAGE": "nvcr.io/nvidia/k8s/dcgm-exporter",
-}
-
-
 def write_collector(directory: Path, vendor: AcceleratorVendor, *, interval_seconds: int) -> None:
     """Write what the collector and the exporters of a node read, with placeholders for what differs.
 
@@ -163,7 +146,6 @@ def write_collector(directory: Path, vendor: AcceleratorVendor, *, interval_seco
         "INTERVAL": str(interval_seconds),
         "EFA_COUNTERS": EFA_COUNTERS,
         "EFA_PREFIX": EFA_PREFIX,
-        **DOWNLOADS,
     }
     _write(directory / "collector.settings", shell_assignments(settings).rstrip("\n"))
     if Exporter.DCGM in exporters:

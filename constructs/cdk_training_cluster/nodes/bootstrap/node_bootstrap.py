@@ -18,7 +18,7 @@ from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import HERE, in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset
+from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset, sha256_of
 from cdk_training_cluster.nodes.bootstrap.collector import Collector
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
@@ -221,7 +221,7 @@ class NodeBootstrap(Construct):
         )
         before = self._script_assets("ScriptBefore", scripts_before)
         after = self._script_assets("ScriptAfter", scripts_after)
-        self._assets = [scripts, *before, *after]
+        self._assets = [scripts.asset, *before, *after]
         self.user_data: ec2.UserData = ec2.UserData.custom(
             render_user_data(
                 {
@@ -229,7 +229,8 @@ class NodeBootstrap(Construct):
                     "NODE_GROUP": node_group,
                     "REGION": HERE.region,
                     "URL_SUFFIX": HERE.url_suffix,
-                    "SCRIPTS": scripts.s3_object_url,
+                    "SCRIPTS": scripts.asset.s3_object_url,
+                    "SCRIPTS_SHA256": scripts.sha256,
                     "EFA": "yes" if efa else "",
                     "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
                     "MOUNT_POINT": mount.mount_point if mount else "",
@@ -356,7 +357,10 @@ def _utilization_settings(command: str | None, info: InstanceTypeInfo) -> dict[s
 
 
 def _sources(assets: Sequence[s3_assets.Asset], paths: Sequence[str | PathLike[str]]) -> list[str]:
-    return [f"{asset.s3_object_url} {Path(path).name}" for asset, path in zip(assets, paths, strict=True)]
+    return [
+        f"{asset.s3_object_url} {sha256_of(Path(path))} {Path(path).name}"
+        for asset, path in zip(assets, paths, strict=True)
+    ]
 
 
 def _check(

@@ -33,9 +33,13 @@ fail() {
 }
 command -v aws >/dev/null || snap install aws-cli --classic || fail 'the image has no AWS CLI'
 for try in 1 2 3 4 5 6; do
-  aws s3 cp --only-show-errors --region "$REGION" "$SCRIPTS" "$home/scripts.zip" &&
-    python3 -m zipfile -e "$home/scripts.zip" "$home/scripts" && break
-  [ "$try" = 6 ] && fail 'the scripts could not be fetched: look at the instance role and the way to S3'
+  why='the scripts could not be fetched: look at the instance role and the way to S3'
+  if aws s3 cp --only-show-errors --region "$REGION" "$SCRIPTS" "$home/scripts.zip"; then
+    why='the scripts in S3 are not those of this launch template: look at who changed the bucket of assets'
+    echo "$SCRIPTS_SHA256  $home/scripts.zip" | sha256sum --check --status &&
+      python3 -m zipfile -e "$home/scripts.zip" "$home/scripts" && break
+  fi
+  [ "$try" = 6 ] && fail "$why"
   sleep $((try * 5))
 done
 exec bash "$home/scripts/bootstrap.sh"

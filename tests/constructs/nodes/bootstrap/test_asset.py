@@ -2,7 +2,9 @@
 
 import ast
 import json
+import os
 import re
+import zipfile
 from importlib import import_module
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -17,6 +19,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import (
     NVIDIA_ML_PY,
     SCRIPTS,
     scripts_asset,
+    write_archive,
     write_scripts,
 )
 
@@ -38,7 +41,7 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
         for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "times.py")
     }
     found = {name for name in _content(tmp_path) if not name.startswith("job/")}
-    assert found == scripts | program | shared | GENERATED[vendor]
+    assert found == scripts | program | shared | {"downloads.settings"} | GENERATED[vendor]
 
 
 def test_the_library_of_nvidia_is_the_pinned_one_whole_and_runs_with_the_python_of_nodes(tmp_path: Path) -> None:
@@ -91,10 +94,26 @@ def test_node_groups_of_a_stack_that_are_alike_share_one_asset() -> None:
     stack, other = Stack(app, "Stack"), Stack(app, "Other")
     first = scripts_asset(stack, "First", AcceleratorVendor.NVIDIA, efa_traffic=True)
     assert scripts_asset(stack, "Alike", AcceleratorVendor.NVIDIA, efa_traffic=True) is first
-    assert scripts_asset(stack, "Different", AcceleratorVendor.NVIDIA).asset_hash != first.asset_hash
+    assert scripts_asset(stack, "Different", AcceleratorVendor.NVIDIA).sha256 != first.sha256
     elsewhere = scripts_asset(other, "First", AcceleratorVendor.NVIDIA, efa_traffic=True)
     assert elsewhere is not first
-    assert elsewhere.asset_hash == first.asset_hash
+    assert (elsewhere.asset.asset_hash, elsewhere.sha256) == (first.asset.asset_hash, first.sha256)
+
+
+def test_the_archive_has_the_same_bytes_whatever_the_files_modes_and_times_are(tmp_path: Path) -> None:
+    content, archives = {"b/c.sh": "c", "b.sh": "b", "a.json": "a"}, []
+    for number, (mode, paths) in enumerate(((0o600, [*content]), (0o755, [*reversed(content)]))):
+        directory, archive = tmp_path / f"{number}", tmp_path / f"{number}.zip"
+        for path in paths:
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).write_text(content[path])
+            (directory / path).chmod(mode)
+            os.utime(directory / path, (number, number))
+        write_archive(directory, archive)
+        with zipfile.ZipFile(archive) as written:
+            assert {name: written.read(name).decode() for name in written.namelist()} == content
+        archives.append(archive.read_bytes())
+    assert archives[0] == archives[1]
 
 
 def test_every_script_is_run() -> None:

@@ -17,6 +17,7 @@ from cdk_training_cluster.nodes.bootstrap import (
     Mount,
     NodeBootstrap,
 )
+from cdk_training_cluster.nodes.bootstrap.asset import sha256_of
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment
 
 
@@ -180,10 +181,10 @@ def test_user_scripts_are_assets_of_their_own_in_their_order(cluster: _Cluster, 
     )
     lines = {line.split("=")[0]: line for line in cluster.user_data().splitlines() if line.startswith("SCRIPTS_")}
     assert [part.split(" ", 1)[1] for part in lines["SCRIPTS_BEFORE"][16:-2].split("' 's3")] == [
-        "b.sh",
-        "a script.sh",
+        f"{sha256_of(tmp_path / name)} {name}" for name in ("b.sh", "a script.sh")
     ]
-    assert lines["SCRIPTS_AFTER"].endswith(" it'\\''s.py')")
+    after = sha256_of(tmp_path / "it's.py")
+    assert lines["SCRIPTS_AFTER"].endswith(f" {after} it'\\''s.py')")
 
 
 def _asset_keys(directory: Path, *types: str, cluster_name: str = "llama") -> list[str]:
@@ -192,7 +193,7 @@ def _asset_keys(directory: Path, *types: str, cluster_name: str = "llama") -> li
         cluster.bootstrap(f"Bootstrap{number}", instance_type=instance_type_info(name), cluster_name=cluster_name)
     cluster.template()
     manifest = json.loads((directory / "cdk.out/Test.assets.json").read_text())
-    return sorted(key for key, asset in manifest["files"].items() if asset["source"]["packaging"] == "zip")
+    return sorted(key for key, asset in manifest["files"].items() if asset["source"]["path"].endswith(".zip"))
 
 
 def test_clusters_and_groups_with_the_same_accelerator_share_one_asset(tmp_path: Path) -> None:

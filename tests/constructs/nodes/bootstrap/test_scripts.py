@@ -1,8 +1,11 @@
 """What the scripts leave on a node: run for real, with stand-ins for what would change a machine."""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -79,6 +82,31 @@ def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None
     for command, said in (("cluster-node", "give one of drain"), ("wait-for-dataset", "usage: wait-for-dataset")):
         result = node.run(str(node.root / "usr/local/bin" / command))
         assert (result.returncode, said in result.stderr) == (2, True)
+
+
+def test_the_environment_of_a_caller_leads_the_node_s_commands_nowhere(make_node: MakeNode, tmp_path: Path) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    program = node.root / "usr/local/bin/cluster-node"
+    elsewhere = {"ROOT": str(tmp_path / "elsewhere"), "PATH": os.defpath, "LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run([program], env=elsewhere, capture_output=True, text=True, check=False)
+    assert (done.returncode, "give one of drain" in done.stderr) == (2, True)
+    text = program.read_text()
+    assert f"export ROOT='{node.root}'\n" in text
+    assert "unset LD_LIBRARY_PATH\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("watch", {"LockPersonality=yes", "RestrictRealtime=yes", "TasksMax=256"}),
+        ("neuron", {"NoNewPrivileges=yes", "ProtectSystem=full", "ProtectHome=yes", "TasksMax=256"}),
+    ],
+)
+def test_services_of_root_have_no_more_than_they_need(make_node: MakeNode, name: str, lines: set[str]) -> None:
+    node = make_node(vendor=AcceleratorVendor.NEURON)
+    assert node.step(f"{name}.sh").returncode == 0
+    assert lines <= set(node.read(f"etc/systemd/system/cdk-training-cluster-{name}.service").splitlines())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The user data: it brings the scripts to the node, and says so where it cannot."""
 
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_an_archive_that_is_broken_is_fetched_again(node: NodeSandbox) -> None:
     )
     assert _first_boot(node).returncode == 0
     assert sum(call.startswith("aws s3 cp") for call in node.calls) == 2
+
+
+def test_scripts_that_are_not_those_of_the_template_are_not_run(node: NodeSandbox) -> None:
+    with zipfile.ZipFile(node.sandbox / "s3/scripts.zip", "a") as archive:
+        archive.writestr("more.sh", "")
+    assert _first_boot(node).returncode == 1
+    assert node.state["message"] == (
+        "the scripts in S3 are not those of this launch template: look at who changed the bucket of assets"
+    )
+    assert not (node.home / "scripts").exists()
 
 
 def test_an_image_without_the_aws_cli_gets_it(node: NodeSandbox) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import socketserver
 import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS, _PING = 0, 1, 4, 6
@@ -22,6 +24,7 @@ _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
 _SECONDS = 60
 # A health check's request is a few bytes.
 _MAX_FRAME = 2**14
+_MAX_CONNECTIONS, _MAX_CONNECTIONS_OF_A_USER = 64, 16
 
 
 def _field(name: str, value: str) -> bytes:
@@ -48,15 +51,40 @@ def serve(path: Path, document: Callable[[], dict[str, object]]) -> None:
             with contextlib.suppress(OSError, struct.error):
                 _converse(self.rfile.read, self.wfile.write, document)
 
-    class Server(socketserver.ThreadingUnixStreamServer):
-        daemon_threads = True
-
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
-    server = Server(str(path), Handler)
+    server = _Server(str(path), Handler)
     path.chmod(0o666)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    """Answers in a thread for each connection, and closes those beyond what one user and all users may have."""
+
+    daemon_threads = True
+
+    def __init__(self, path: str, handler: type[socketserver.BaseRequestHandler]) -> None:
+        self._lock = threading.Lock()
+        self._users: dict[int, int] = {}
+        super().__init__(path, handler)
+
+    def verify_request(self, request: Any, client_address: object) -> bool:  # noqa: ARG002, ANN401 - as inherited
+        # https://man7.org/linux/man-pages/man7/unix.7.html
+        user = struct.unpack("3i", request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))[
+            1
+        ]
+        with self._lock:
+            have = [*self._users.values()]
+            if len(have) >= _MAX_CONNECTIONS or have.count(user) >= _MAX_CONNECTIONS_OF_A_USER:
+                return False
+            self._users[request.fileno()] = user
+        return True
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as inherited
+        with self._lock:
+            self._users.pop(request.fileno(), None)
+        super().shutdown_request(request)
 
 
 def response(document: dict[str, object]) -> bytes:

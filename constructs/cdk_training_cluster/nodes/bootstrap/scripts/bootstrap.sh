@@ -46,11 +46,13 @@ run() {
 
 # run_user_scripts before|after SOURCE...
 run_user_scripts() {
-  local when=$1 number=0 source
+  local when=$1 number=0 source rest name
   shift
   for source in "$@"; do
     number=$((number + 1))
-    run "$when: ${source#* }" bash user_script.sh "${source%% *}" "$when-$number-${source#* }"
+    rest=${source#* }
+    name=${rest#* }
+    run "$when: $name" bash user_script.sh "${source%% *}" "${rest%% *}" "$when-$number-$name"
   done
 }
 

@@ -7,6 +7,8 @@ set -euo pipefail
 source ./lib.sh
 # shellcheck source=/dev/null
 source ./collector.settings
+# shellcheck source=/dev/null
+source ./downloads.settings
 
 PREFIX=cdk-training-cluster
 UNITS=$ROOT/etc/systemd/system
@@ -42,7 +44,7 @@ fetch() {
   local target=$DIRECTORY/$1-$3 archive=$STATE_DIR/$1.tar.gz
   if [[ ! -x $target/$1 ]]; then
     download "$2" "$archive"
-    printf '%s  %s\n' "$3" "$archive" | sha256sum --check --status - ||
+    check_sha256 "$archive" "$3" ||
       die "$2 is not the file that was published: its SHA-256 must be $3"
     rm -rf "$target.new" "$target"
     mkdir -p "$target.new"
@@ -77,7 +79,9 @@ efa() {
   local home=${SCRIPTS_DIR#"$ROOT"} text=${TEXTFILES#"$ROOT"}/efa.prom
   # What a dead writer has left would look alive.
   unit efa "/usr/bin/python3 -IS $home/efa_counters.py $text $INTERVAL $EFA_PREFIX ${EFA_COUNTERS[*]}" \
-    "ExecStopPost=/bin/rm -f $text"
+    "ExecStopPost=/bin/rm -f $text" NoNewPrivileges=yes ProtectSystem=strict "ReadWritePaths=${text%/*}" ProtectHome=yes \
+    PrivateTmp=yes PrivateDevices=yes CapabilityBoundingSet= RestrictAddressFamilies=AF_UNIX LockPersonality=yes \
+    RestrictRealtime=yes TasksMax=16
 }
 
 dcgm() {

@@ -4,12 +4,20 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
+# Root looks for programs in directories of root's, whatever environment sudo or su has kept.
+PATHS=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin
+
 # put_command NAME ARGUMENTS: with the system's Python and nothing else of what a job has activated.
 put_command() {
   write_file "$ROOT/usr/local/bin/$1" <<EOF
 #!/bin/sh
+export ROOT='$ROOT'
+if [ "\$(id -u)" = 0 ]; then
+  unset LD_LIBRARY_PATH
+  export PATH="${ROOT:+\$PATH:}$PATHS"
+fi
 export CLUSTER_NODE_CLUSTER='$CLUSTER' CLUSTER_NODE_MOUNT_POINT='$MOUNT_POINT'
-exec /usr/bin/python3 -I -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); from cluster_node.__main__ import main; main()' "\${ROOT:-}${SCRIPTS_DIR#"$ROOT"}" $2 "\$@"
+exec /usr/bin/python3 -I -c 'import sys; sys.path.insert(0, sys.argv.pop(1)); from cluster_node.__main__ import main; main()' "$SCRIPTS_DIR" $2 "\$@"
 EOF
   chmod 755 "$ROOT/usr/local/bin/$1"
 }

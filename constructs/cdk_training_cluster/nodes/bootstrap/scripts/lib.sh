@@ -95,6 +95,24 @@ download() {
   curl --fail --silent --show-error --location --retry 5 --output "$2" "$1"
 }
 
+# check_sha256 PATH SHA256: a file that differs is removed.
+check_sha256() {
+  if printf '%s  %s\n' "$2" "$1" | sha256sum --check --status -; then return 0; fi
+  rm -f "$1"
+  return 1
+}
+
+# is_signed PATH FINGERPRINT: whether PATH.sig is a signature of it with the key of that fingerprint, which PATH.gpg holds.
+is_signed() {
+  local keyring status
+  keyring=$(mktemp -d)
+  status=$(gpg --homedir "$keyring" --batch --quiet --import "$1.gpg" &&
+    gpg --homedir "$keyring" --batch --status-fd 1 --verify "$1.sig" "$1") || status=
+  rm -rf "$keyring"
+  # The last field of VALIDSIG is the primary key: https://github.com/gpg/gnupg/blob/master/doc/DETAILS
+  [[ $status =~ VALIDSIG\ [^$'\n']*\ $2($'\n'|$) ]]
+}
+
 METADATA=http://169.254.169.254/latest
 
 metadata() {

@@ -23,6 +23,12 @@ After=amazon-cloudwatch-agent.service
 [Service]
 ExecStart=/bin/bash -c '$MONITOR -c $home/neuron-monitor.json | exec python3 -IS $home/neuron_statsd.py $NEURON_STATSD_PORT $NEURON_METRIC $CLUSTER_DIMENSION:$CLUSTER,$NODE_GROUP_DIMENSION:$NODE_GROUP $NEURON_DEVICES${textfile:+ $textfile}'
 ${textfile:+ExecStopPost=/bin/rm -f $textfile}
+NoNewPrivileges=yes
+ProtectSystem=full
+ProtectHome=yes
+LockPersonality=yes
+RestrictRealtime=yes
+TasksMax=256
 Restart=always
 RestartSec=10
 

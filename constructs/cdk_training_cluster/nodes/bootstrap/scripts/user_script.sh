@@ -1,13 +1,16 @@
 #!/bin/bash
-# Runs one of the user's scripts: user_script.sh S3_URL FILE_NAME
+# Runs one of the user's scripts: user_script.sh S3_URL SHA256 FILE_NAME
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-script=$HOME_DIR/user-scripts/$2
+script=$HOME_DIR/user-scripts/$3
 mkdir -p "${script%/*}"
 # A later deployment permits its own scripts only: what was fetched once is what runs again.
-[[ -s $script ]] || retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
+if [[ ! -s $script ]]; then
+  retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
+  check_sha256 "$script" "$2" || die "$1 is not the file of the deployment: look at who changed the bucket of assets"
+fi
 chmod 0755 "$script"
 for variable in "${ENVIRONMENT[@]}"; do export "${variable?}"; done
 export TRAINING_CLUSTER=$CLUSTER TRAINING_NODE_GROUP=$NODE_GROUP TRAINING_FILE_SYSTEM=$MOUNT_POINT

@@ -15,6 +15,12 @@ After=network-online.target
 Type=notify
 ExecStart=/usr/local/bin/cluster-node watch
 WatchdogSec=300
+# The AWS CLI of some images is a snap, which starts neither with NoNewPrivileges nor in a file system of its own, and
+# the service reads the kernel's log and all devices.
+LockPersonality=yes
+RestrictRealtime=yes
+SystemCallArchitectures=native
+TasksMax=256
 Restart=always
 RestartSec=10
 Nice=10
