@@ -6,12 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import NamedTemporaryFile
 from traceback import format_exception
 from typing import TypeAlias
+from unicodedata import category
 
 DEFECT = 70
 """The exit status of an internal error: EX_SOFTWARE of sysexits.h."""
@@ -24,7 +25,6 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 _CDK_REFUSAL = re.compile(r"\s*@jsii/kernel\.RuntimeError: (?!(Type|Range|Reference|Syntax)Error: )[A-Z]\w+: ")
 _MANY_RESOURCES = re.compile(r"Number of resources in stack '(.*?)': (\d+) is greater than allowed maximum of (\d+)")
 _CALLED_BACK = "at KernelHost.callbackHandler"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Location: TypeAlias = tuple[str | int, ...]
 """Where something is in a file: keys and, in lists, positions from 0."""
@@ -114,12 +114,26 @@ def sentences_of(error: Exception) -> Sequence[str] | None:
 
 
 def printable(text: str) -> str:
-    """Write control characters, which a key in S3 may have, as Python does, so that no terminal obeys them.
+    """Write characters that no terminal shows, which a key in S3 may have, as Python does.
+
+    They control the terminal, or change the order of what is shown.
 
     Args:
-        text: The text; its tabs and line ends stay.
+        text: The text; its tabs, line ends and spaces stay.
     """
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return escaped(text, lambda one: repr(one)[1:-1])
+
+
+def escaped(text: str, escape: Callable[[str], str]) -> str:
+    """Escape the characters of a text that no terminal shows.
+
+    Args:
+        text: The text; its tabs, line ends and spaces stay.
+        escape: What a character is written as.
+    """
+    return "".join(
+        one if one.isprintable() or one in "\t\n" or category(one) == "Zs" else escape(one) for one in text
+    )
 
 
 def _is_raised_here(error: Exception) -> bool:

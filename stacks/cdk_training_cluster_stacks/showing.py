@@ -17,13 +17,14 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cdk_training_cluster_stacks.problems import printable
+from cdk_training_cluster_stacks.problems import escaped, printable
 
 FORMATS = ("table", "json", "markdown")
 UNKNOWN = "unknown"
 _CENTS_BELOW = 1000
 _GAP = 2
 _ONE_LINE = 100_000
+_TWO_HALVES = 0x10000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +106,14 @@ def usd(amount: Decimal | None) -> str:
 
 
 def json_text(values: Mapping[str, object]) -> str:
-    """Return values as JSON; amounts are texts, so that they stay exact.
+    """Return values as JSON; amounts are texts, so that they stay exact, and no terminal obeys a text.
 
     Args:
         values: The values by their names.
     """
-    return json.dumps(_plain(values), indent=2, ensure_ascii=False)
+    text = json.dumps(_plain(values), indent=2, ensure_ascii=False)
+    # Outside of texts there are line ends and spaces alone; of a character beyond 16 bits, JSON has two halves.
+    return escaped(text, lambda one: f"\\u{ord(one):04x}" if ord(one) < _TWO_HALVES else json.dumps(one)[1:-1])
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type

@@ -1,5 +1,6 @@
 """How tables and sentences are folded: between words, whatever the width."""
 
+import json
 import sys
 from io import StringIO
 from pathlib import Path
@@ -11,7 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks.commands import training_cluster
-from cdk_training_cluster_stacks.showing import Table, print_table, terminal
+from cdk_training_cluster_stacks.problems import printable
+from cdk_training_cluster_stacks.showing import Table, json_text, print_table, terminal
 from examples import PROJECT
 from folding import folds_at_80_columns, words
 
@@ -66,3 +68,21 @@ def test_without_a_terminal_each_row_is_one_line(monkeypatch: pytest.MonkeyPatch
     rows = ((" ".join(["word"] * 100), "1"), ("x", "2"))
     print_table(terminal(), Table(title="", headings=("a", "b"), rows=rows))
     assert len(written.getvalue().splitlines()) == 4
+
+
+_CONTROLS = ("\x1b]0;x\x07", "\x9b2J", "\r\x08", "\u202e", "\u2028", "\u200b", "\x7f", "\U000e0001", "\udc80")
+
+
+@pytest.mark.parametrize("text", _CONTROLS, ids=ascii)
+def test_no_text_controls_the_terminal(text: str) -> None:
+    values = {text: [f"a{text}"]}
+    written = json_text(values)
+    assert json.loads(written) == values
+    assert all(line.isprintable() for line in (*written.splitlines(), printable(text)))
+
+
+@pytest.mark.parametrize("text", ["Ünï 日本 🚀", "1\u00a0234", "a\tb\nc"])
+def test_what_people_write_stays_as_it_is(text: str) -> None:
+    assert printable(text) == text
+    if "\n" not in text:
+        assert text in json_text({"a": text})

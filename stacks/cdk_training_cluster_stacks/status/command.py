@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from cdk_training_cluster_stacks.looking.deployed import at_this_moment
 from cdk_training_cluster_stacks.looking.times import moment_text
+from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Table, check_format, json_text, print_paragraph, print_table, terminal
 from cdk_training_cluster_stacks.status.part import Bar, Item
 from cdk_training_cluster_stacks.status.report import Status, ask_status
@@ -104,14 +106,14 @@ def _bars(bars: list[Bar]) -> Padding:
     for each in bars:
         known = each.percent is not None
         bar = ProgressBar(total=100 if known else None, completed=each.percent or 0, width=_BAR, animation_time=0)
-        grid.add_row(each.name, bar, each.text)
+        grid.add_row(Text(printable(each.name)), bar, Text(printable(each.text)))
     return Padding(grid, (0, 0, 0, 1))
 
 
 def _write_changes(status: Status, before: list[str], *, all: bool) -> list[str]:
     """Write the lines that have changed, and return them all."""
     now = list(lines(status, all=all))
-    sys.stdout.writelines(f"{line}\n" for line in now if line not in before)
+    sys.stdout.writelines(f"{printable(line)}\n" for line in now if line not in before)
     sys.stdout.flush()
     return now
 

@@ -1,29 +1,31 @@
 """What the training runs of a cluster reported last."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.deployed import Deployed
 from cdk_training_cluster_stacks.looking.times import span
 from cdk_training_cluster_stacks.status.part import Item, Moment, Part
+from cdk_training_cluster_stacks.status.run_report import RunReport, report_of
 from cluster_contract.runs import REPORTS, RunMetric
 from cluster_contract.spend import usd_text
 
-_LOOK_BACK = timedelta(days=1)
 _SILENT_AFTER = timedelta(minutes=5)  # rank 0 reports once a minute
 _SHOWN, _SLOWEST = 20, 3
 
+Reports: TypeAlias = Sequence[tuple[str, RunReport]]
+"""The names of runs with their reports, the newest first."""
 
-class Runs(Part[Sequence[Mapping[str, Any]]]):
+
+class Runs(Part[Reports]):
     """What the runs' table holds of runs that reported within a day. Jobs write it: what is no report is left out."""
 
     key = "runs"
     title = "Training runs"
 
-    def ask(self, cluster: Deployed) -> Sequence[Mapping[str, Any]] | None:
+    def ask(self, cluster: Deployed) -> Reports | None:
         """Query the runs' table."""
         table = cluster.description.runs_table
         if not table:
@@ -40,69 +42,45 @@ class Runs(Part[Sequence[Mapping[str, Any]]]):
                     ExpressionAttributeValues={":reports": {"S": REPORTS}},
                 )
             )
-            found = [_report(item, cluster.now) for page in pages for item in page["Items"]]
-        return sorted((one for one in found if one is not None), key=lambda one: -one["at"]) or None
+            found = [report_of(item, cluster.now) for page in pages for item in page["Items"]]
+        return sorted((one for one in found if one is not None), key=lambda one: -one[1].at) or None
 
-    def lines(self, answer: Sequence[Mapping[str, Any]], moment: Moment) -> Iterator[Item]:
+    def lines(self, answer: Reports, moment: Moment) -> Iterator[Item]:
         """Yield a sentence or two on each."""
         shown = answer if moment.all else answer[:_SHOWN]
-        for one in shown:
-            yield f"{one['run']}: {', '.join(_facts(one, moment.now))}."
-            if one["finished"]:
+        for run, one in shown:
+            yield f"{run}: {', '.join(_facts(one, moment.now))}."
+            if one.totals.finished:
                 continue
-            low, cause = one.get("low_utilization"), one.get("likely_cause")
-            if isinstance(low, str):
-                yield f"{one['run']}: low utilization: {_plain(low)}."
-            if isinstance(cause, dict):
-                yield f"{one['run']}: likely slowed down ({cause.get('kind')}): {_plain(cause.get('sentence'))}."
+            if one.low_utilization:
+                yield f"{run}: low utilization: {one.low_utilization}."
+            if one.likely_cause:
+                yield f"{run}: likely slowed down ({one.likely_cause.kind}): {one.likely_cause.sentence}."
         if len(shown) < len(answer):
             yield f"{len(answer) - len(shown)} more: --all shows them."
 
-
-def _report(item: Mapping[str, Any], now: datetime) -> Mapping[str, Any] | None:
-    """Return what a run reported. None: it is old, or no report."""
-    try:
-        found = json.loads(item["value"]["B"])
-        totals = found.pop("totals")
-        kept, lost = float(totals["kept_seconds"]), float(totals["lost_seconds"])
-        at = float(found["at"])
-        if now - datetime.fromtimestamp(at, UTC) > _LOOK_BACK:
-            return None
-        return {
-            **found,
-            "run": _plain(item["key"]["S"]),
-            "at": at,
-            "finished": bool(totals["finished"]),
-            "goodput_of_run_percent": 100 * kept / (kept + lost) if kept + lost else None,
-            "lost_seconds_of_run": lost,
-        }
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        return None
+    def values(self, answer: Reports) -> Sequence[Mapping[str, object]]:
+        """Return each report."""
+        return [one.values(run) for run, one in answer]
 
 
-def _facts(one: Mapping[str, Any], now: datetime) -> Iterator[str]:
-    ago = now - datetime.fromtimestamp(one["at"], UTC)
-    if one["finished"]:
+def _facts(one: RunReport, now: datetime) -> Iterator[str]:
+    ago = max(now - one.time, timedelta())
+    if one.totals.finished:
         yield f"finished {span(ago)} ago"
     else:
         yield f"silent for {span(ago)}" if ago > _SILENT_AFTER else f"reported {span(ago)} ago"
-    step, seconds = one.get("step"), one.get(RunMetric.STEP_SECONDS)
-    if isinstance(step, int):
-        yield f"step {step:,}" + (f" at {seconds:.3g} s each" if isinstance(seconds, float) else "")
-    if one["goodput_of_run_percent"] is not None:
-        lost = span(timedelta(seconds=one["lost_seconds_of_run"]))
-        yield f"{one['goodput_of_run_percent']:.1f} % of its time was training, {lost} lost"
-    cost, cap = one.get(RunMetric.COST), one.get("cost_cap_usd")
-    if isinstance(cost, float):
-        yield usd_text(cost) + (f" of {usd_text(cap)}" if isinstance(cap, int | float) else "")
-    failed = one.get(RunMetric.CHECKPOINT_FAILURES)
-    if isinstance(failed, float) and failed:
+    seconds = one.metric(RunMetric.STEP_SECONDS)
+    if one.step is not None:
+        yield f"step {one.step:,}" + (f" at {seconds:.3g} s each" if seconds is not None else "")
+    if one.goodput_percent is not None:
+        lost = span(timedelta(seconds=one.totals.lost_seconds))
+        yield f"{one.goodput_percent:.1f} % of its time was training, {lost} lost"
+    cost, cap = one.metric(RunMetric.COST), one.cost_cap_usd
+    if cost is not None:
+        yield usd_text(cost) + (f" of {usd_text(cap)}" if cap is not None else "")
+    failed = one.metric(RunMetric.CHECKPOINT_FAILURES)
+    if failed:
         yield f"{failed:.0f} checkpoint{'s' if failed > 1 else ''} in a row could not be written"
-    slow = one.get("slowest_ranks")
-    if isinstance(slow, list) and slow:
-        yield f"slow ranks: {', '.join(_plain(rank) for rank, *_ in slow[:_SLOWEST])}"
-
-
-def _plain(text: object) -> str:
-    """Return a text without what a terminal would act on."""
-    return "".join(one for one in str(text) if one.isprintable())
+    if one.slowest_ranks:
+        yield f"slow ranks: {', '.join(str(rank) for rank, _ in one.slowest_ranks[:_SLOWEST])}"

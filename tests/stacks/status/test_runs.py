@@ -1,11 +1,19 @@
 import json
 from typing import Any
 
+import pytest
+
 from cdk_training_cluster_stacks.status.part import Moment
 from cdk_training_cluster_stacks.status.runs import Runs
 from cluster_contract.runs import REPORTS
 from stubbed_cluster import NOW, stubbed
 
+_QUERY = {
+    "TableName": "runs",
+    "KeyConditionExpression": "#run = :reports",
+    "ExpressionAttributeNames": {"#run": "run"},
+    "ExpressionAttributeValues": {":reports": {"S": REPORTS}},
+}
 _TOTALS = {"kept_seconds": 9000.0, "lost_seconds": 1000.0, "finished": False}
 
 
@@ -28,13 +36,7 @@ _ITEMS = [
 
 
 def test_runs_say_how_far_they_are_what_they_lost_and_what_slows_them_down() -> None:
-    query = {
-        "TableName": "runs",
-        "KeyConditionExpression": "#run = :reports",
-        "ExpressionAttributeNames": {"#run": "run"},
-        "ExpressionAttributeValues": {":reports": {"S": REPORTS}},
-    }
-    with stubbed({"dynamodb": [("Query", query, {"Items": _ITEMS})]}) as cluster:
+    with stubbed({"dynamodb": [("Query", _QUERY, {"Items": _ITEMS})]}) as cluster:
         answer = Runs().ask(cluster)
 
     assert answer is not None
@@ -42,10 +44,66 @@ def test_runs_say_how_far_they_are_what_they_lost_and_what_slows_them_down() -> 
         "llama-1: reported 40 s ago, step 12,345 at 1.25 s each, 90.0 % of its time was training, 16 min lost, "
         "1,234.50 USD of 20,000 USD, 2 checkpoints in a row could not be written, slow ranks: 17.",
         "llama-1: low utilization: GPUs run kernels for 41 % of the time.",
-        "llama-1: likely slowed down (one rank): rank 17 on i-1 takes 1.31 times as long[2J.",
+        "llama-1: likely slowed down (one rank): rank 17 on i-1 takes 1.31 times as long\\x1b[2J.",
         "lost: silent for 1 h 0 min, step 12,345.",
         "ended: finished 2 h 0 min ago, step 12,345, 90.0 % of its time was training, 16 min lost.",
     ]
+
+
+def _asked(*items: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the names of the runs that are shown, with what is said of each."""
+    with stubbed({"dynamodb": [("Query", _QUERY, {"Items": list(items)})]}) as cluster:
+        answer = Runs().ask(cluster)
+    if answer is None:
+        return []
+    # What a program reads is JSON.
+    assert json.dumps(Runs().values(answer), allow_nan=False)
+    said = [str(line) for line in Runs().lines(answer, Moment(now=NOW, notes={}, all=True))]
+    return [(line.partition(":")[0], line) for line in said]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"slowest_ranks": [1]},
+        {"slowest_ranks": [[]]},
+        {"slowest_ranks": [["\x1b[2J", 1.0]]},
+        {"slowest_ranks": [[17, 1.31]] * 101},
+        {"likely_cause": {"kind": "one rank"}},
+        {"likely_cause": "one rank"},
+        {"low_utilization": "x" * 1001},
+        {"step": 10**400},
+        {"step": "12" * 40},
+        {"CostUsd": float("inf")},
+        {"cost_cap_usd": float("nan")},
+        {"StepSeconds": {"a": 1}},
+        {"Loss": [1]},
+        {"x" * 65: 1.0},
+        {"\x1b[2J": 1.0},
+        {"totals": {**_TOTALS, "kept_seconds": -1}},
+        {"totals": {**_TOTALS, "lost_seconds": 1e300}},
+        {"at": NOW.timestamp() + 10**9},
+        {"at": NOW.timestamp() + 301},
+        {"at": 1e300},
+        {"at": -1},
+        {"at": None},
+    ],
+    ids=str,
+)
+def test_what_is_no_report_is_left_out_and_hides_no_other(broken: dict[str, Any]) -> None:
+    item = _item("broken", 10)
+    value = {**json.loads(item["value"]["B"]), **broken}
+    shown = _asked({**item, "value": {"B": json.dumps(value).encode()}}, _item("true", 40))
+    assert [run for run, _ in shown] == ["true"]
+
+
+@pytest.mark.parametrize("escaped", ["\x1b]0;x\x07", "\x9b2J", "\u202e", "\u2028", "\x7f"])
+def test_no_text_of_a_job_controls_the_terminal(escaped: str) -> None:
+    cause = {"kind": f"a{escaped}b", "sentence": f"a{escaped}\nb"}
+    shown = _asked(_item(f"run{escaped}", 10, low_utilization=f"a{escaped}b", likely_cause=cause))
+    assert len(shown) == 3
+    for _, line in shown:
+        assert line.isprintable()
 
 
 def test_a_cluster_without_runs_has_no_part_of_them() -> None:
