@@ -84,14 +84,16 @@ def make_lifecycle(
             f"{MAX_PARAMETER_BYTES} bytes, got {len(set_up.encode())}: move what is long into a script"
         )
     parameter = f"/cdk-training-cluster/{cluster_name}/hyperpod/{node_group}"
-    ssm.StringParameter(
+    stored = ssm.StringParameter(
         scope,
         "SetUp",
         parameter_name=parameter,
         description="What a node runs when HyperPod has launched it",
         string_value=set_up,
         tier=ssm.ParameterTier.INTELLIGENT_TIERING,
-    ).grant_read(role)
+    )
+    # What CDK grants holds ssm:DescribeParameters too, which knows no single parameter.
+    iam.Grant.add_to_principal(grantee=role, actions=["ssm:GetParameter"], resource_arns=[stored.parameter_arn])
     metric = failure_metric(cluster_name, node_group)
     values = {"parameter": parameter, "namespace": NODE_METRICS.namespace, "metric": metric}
     location = _published(scope, SCRIPT % values)

@@ -389,6 +389,14 @@ def test_the_role_lists_its_scripts_with_and_without_a_slash_at_the_end(on_slurm
     assert len(statements) == 2
 
 
+def test_nodes_on_eks_read_the_parameter_of_their_group_and_list_none(on_eks: Template) -> None:
+    policies = on_eks.find_resources("AWS::IAM::Policy").values()
+    statements = [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
+    asked = [each for each in statements if "SetUp" in json.dumps(each["Resource"])]
+    assert asked
+    assert {json.dumps(each["Action"]) for each in asked} == {'"ssm:GetParameter"'}
+
+
 def test_idle_nodes_are_known_by_their_accelerators_alone() -> None:
     """EC2's metrics of their network are in SageMaker's account: with them, no node would ever be idle."""
     engine = HyperPodOrchestrator(HyperPodSettings())
