@@ -17,11 +17,11 @@ from .node_facts import Facts
 
 
 class Evidence(NamedTuple):
-    """What the second source says of the node's devices; where it cannot be asked, it confirms nothing.
+    """The answer of the second source; a source that does not answer confirms nothing.
 
     Attributes:
         present: The devices that answer, such as `0000:9b:00`.
-        broken: Those of them that have a fault of their own.
+        broken: The devices with a fault.
         missing: Whether the node has fewer devices than its instance type.
     """
 
@@ -42,11 +42,11 @@ class Evidence(NamedTuple):
 
 
 def evidence(facts: Facts, reading: Reading | None) -> Evidence:
-    """Return what the second source says.
+    """Return the answer of the second source.
 
     Args:
-        facts: What the node has when all is well.
-        reading: What NVIDIA's library said. None: it was not asked.
+        facts: The facts about the node's instance type.
+        reading: The reading of NVIDIA's library. None: there is none.
     """
     if facts.neuron_devices:
         return Evidence(broken=uncorrected_neuron_devices(), missing=lacks_neuron_devices(facts))
