@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators.batch import BatchJobSettings
 from cluster_files import RIGHT, problems
 
@@ -88,3 +89,9 @@ def test_hyperpod_joins_an_eks_cluster_of_the_same_network(
     told = [each.split(": ", 2)[1:] for each in problems(tmp_path, written, legal=not found)]
     assert [where for where, _ in told] == found
     assert all(sentence.startswith(start) for (_, sentence), start in zip(told, said, strict=True))
+
+
+def test_images_of_jobs_are_pinned_by_digest() -> None:
+    image = f"public.ecr.aws/my/image@sha256:{'0' * 64}"
+    assert KubernetesSettings(image=image).image == image
+    assert BatchJobSettings(name="train", image=image, script="/fsx/train.py").to_job().image == image
