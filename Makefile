@@ -104,8 +104,10 @@ bench-recovery: setup build/recovery/.installed ## Measure what a lost node and 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
 
-test-histories: setup ## Draw 100,000 histories of broken nodes, failing calls and operators, in about ten minutes
-	@HEALTH_HISTORIES=$${HEALTH_HISTORIES:-100000} pytest -q -n auto tests/lambdas/cluster_health/test_histories.py
+test-histories: setup ## Draw 100,000 histories of broken nodes, and others of schedules and of what a cluster costs
+	@HEALTH_HISTORIES=$${HEALTH_HISTORIES:-100000} SCHEDULE_HISTORIES=$${SCHEDULE_HISTORIES:-1000} \
+		SPEND_HISTORIES=$${SPEND_HISTORIES:-1000} pytest -q -n auto tests/lambdas/cluster_health/test_histories.py \
+		tests/lambdas/cluster_power/test_schedule_histories.py tests/lambdas/cluster_spend/test_histories.py
 
 test-random: setup ## Look for new examples that break a property
 	@pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
