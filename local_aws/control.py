@@ -26,6 +26,7 @@ from local_aws.services import (
     pcs,
     prices,
     quotas,
+    reserved_capacity,
     spot_fleets,
     stops,
     suspensions,
@@ -64,8 +65,9 @@ def _fault(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _clear_faults(_: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take all faults back, and the statuses of metrics."""
+    """Take all faults back, and the statuses of metrics; show all reservations."""
     metric_data.clear_statuses()
+    reserved_capacity.show_all()
     return {"idle": FAULTS.clear()}
 
 
@@ -83,6 +85,7 @@ def _forget_calls(_: Mapping[str, Any]) -> Mapping[str, Any]:
 CONTROLS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "capacity": _capacity,
     "capacity-blocks": given_capacity.put_capacity_block,
+    "hidden-reservations": reserved_capacity.hide_new,
     "capacity-reservations": given_capacity.add_capacity_reservation,
     "zone": givens.add_zone,
     "instance-type": givens.add_instance_type,

@@ -100,6 +100,9 @@ def _condition_holds(operator: str, expected: list[Any], actual: str | list[str]
     set_operator, _, plain = operator.rpartition(":")
     if plain == "Null":
         return (actual is None) == (str(expected[0]).lower() == "true")
+    if plain == "StringNotLike" and set_operator in ("", "ForAllValues"):
+        # True of no values at all, too.
+        return not any(_like(str(one), value) for one in expected for value in as_list(actual or []))
     if plain not in _OPERATORS:
         raise NotImplementedError(f"cannot evaluate the condition operator {operator}")
     matches = _OPERATORS[plain]

@@ -84,8 +84,16 @@ class Steering(ABC):
         """
         self._control("fault", {"operation": operation, "lost": lost, **aim})
 
+    def hide_new_reservations(self, requests: int) -> None:
+        """Let EC2 not find Capacity Reservations that are made from now on, until `clear_faults`.
+
+        Args:
+            requests: For how many requests that list, describe, change, tag or cancel each of them.
+        """
+        self._control("hidden-reservations", {"requests": requests})
+
     def clear_faults(self) -> list[str]:
-        """Take back all faults and the statuses of metrics.
+        """Take back all faults and the statuses of metrics, and show all Capacity Reservations.
 
         Returns:
             The operations of the faults that struck nothing.

@@ -40,3 +40,7 @@ RESOURCE_TAG = "cdk-training-cluster:resource"
 
 TERMS_TAG = "cdk-training-cluster:terms"
 """On the same reservation: a digest of what EC2 cannot change of it, by which the function finds one that fits."""
+
+REQUESTS_TAG = "cdk-training-cluster:requests"
+"""On the same reservation: the last requests of CloudFormation's, the newest last, so that one that Lambda delivers
+again undoes no newer one."""

@@ -10,14 +10,19 @@ from cluster_reservations.requests import Terms
 # EC2 answers with status 500 where it has no capacity. These codes are certain all the same:
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 _NO_CAPACITY = re.compile(r"Insufficient\w*Capacity\w*")
-_NO_QUOTA = re.compile(r"\w*LimitExceeded")
+_NO_QUOTA = re.compile(r"(?!Tag)\w*LimitExceeded")
 # Too many requests, which is neither an answer nor a limit of instances.
 _BUSY = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "RequestThrottled"})
 _SERVER_ERROR = 500
 
 
 class RefusedError(Exception):
-    """Say why CloudFormation's request cannot be met; nothing is made that is billed and not known to it."""
+    """Say why CloudFormation's request cannot be met."""
+
+
+def cancel_command(reservation: str) -> str:
+    """Return what an operator runs to cancel a reservation."""
+    return f"run: aws ec2 cancel-capacity-reservation --capacity-reservation-id {reservation}"
 
 
 def is_certain(error: ClientError) -> bool:

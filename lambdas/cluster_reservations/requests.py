@@ -10,11 +10,14 @@ from typing import Any
 
 from cluster_common.errors import InvalidEventError
 from cluster_contract.reservations import ON_IDLE, RELEASE
-from cluster_contract.tags import NODE_GROUP_TAG, RESOURCE_TAG, STACK_TAG, TERMS_TAG
+from cluster_contract.tags import NODE_GROUP_TAG, REQUESTS_TAG, RESOURCE_TAG, STACK_TAG, TERMS_TAG
 from cluster_contract.times import parse_time
 
 _ID = re.compile(r"cr-[0-9a-f]{8,17}")
 _KINDS = ("Create", "Update", "Delete")
+
+# A tag's value has at most 256 characters.
+_DIGEST_LENGTH, _REQUESTS = 8, 24
 
 # What EC2 changes of no reservation, and what is not changed here: a reservation with another is another.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
@@ -48,11 +51,19 @@ class Terms:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> "Terms":
-        """Read the properties of the custom resource, which are texts."""
-        end = properties.get("EndDate")
+        """Read the properties of the custom resource, which are texts.
+
+        Raises:
+            ValueError: One is none that a reservation has.
+        """
+        end, count = properties.get("EndDate"), str(properties["InstanceCount"])
+        if not count.isdecimal():
+            raise ValueError(
+                f"InstanceCount must be a whole number, got {count!r}: give count such a number, and deploy again"
+            )
         return cls(
             fixed={name: str(properties[name]) for name in _FIXED if name in properties},
-            instances=int(properties["InstanceCount"]),
+            instances=int(count),
             ends=parse_time(end) if end else None,
             tags={tag["Key"]: tag["Value"] for each in properties["TagSpecifications"] for tag in each["Tags"]},
             releases=properties.get(ON_IDLE) == RELEASE,
@@ -83,7 +94,8 @@ class Request:
         resource: The logical id of the resource.
         physical_id: What CloudFormation calls what there is. Empty: nothing.
         terms: What the reservation should be; of a deletion, what it is.
-        before: What it was before an update.
+        before: What it was before an update. None: nothing that could be read.
+        problem: Why the properties cannot be read. Empty: they can.
     """
 
     kind: str
@@ -93,6 +105,7 @@ class Request:
     physical_id: str
     terms: Terms
     before: Terms | None = None
+    problem: str = ""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "Request":
@@ -105,15 +118,16 @@ class Request:
             raise InvalidEventError(
                 "the reservation function takes requests of CloudFormation only: change the cluster's file and deploy"
             )
-        old = event.get("OldResourceProperties")
+        terms, problem = _read(event["ResourceProperties"])
         return cls(
             kind=event["RequestType"],
             id=event["RequestId"],
             stack=event["StackId"],
             resource=event["LogicalResourceId"],
             physical_id=event.get("PhysicalResourceId", ""),
-            terms=Terms.of(event["ResourceProperties"]),
-            before=None if old is None else Terms.of(old),
+            terms=terms or _NOTHING,
+            before=_read(event.get("OldResourceProperties", {}))[0],
+            problem=problem,
         )
 
     @property
@@ -129,7 +143,39 @@ class Request:
         """
         return {STACK_TAG: self.stack.split("/")[1], RESOURCE_TAG: self.resource}
 
+    def tags(self, there: Mapping[str, str]) -> Mapping[str, str]:
+        """Return all tags of the reservation that is asked for.
+
+        Args:
+            there: The tags of the reservation that is there.
+        """
+        earlier = [one for one in _requests(there) if one != self._digest]
+        requests = " ".join([*earlier, self._digest][-_REQUESTS:])
+        return {**self.terms.tags, **self.identity, TERMS_TAG: self.terms.digest, REQUESTS_TAG: requests}
+
+    def is_superseded(self, there: Mapping[str, str]) -> bool:
+        """Say whether a newer request was carried out since Lambda delivered this one first.
+
+        Args:
+            there: The tags of the reservation.
+        """
+        return self._digest in _requests(there)[:-1]
+
     @property
-    def tags(self) -> Mapping[str, str]:
-        """All tags of the reservation that is asked for."""
-        return {**self.terms.tags, **self.identity, TERMS_TAG: self.terms.digest}
+    def _digest(self) -> str:
+        return hashlib.sha256(self.id.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+_NOTHING = Terms(fixed={}, instances=0, ends=None, tags={}, releases=False)
+
+
+def _read(properties: Mapping[str, Any]) -> tuple[Terms | None, str]:
+    """Return the terms, or why there are none."""
+    try:
+        return Terms.of(properties), ""
+    except (KeyError, ValueError) as error:
+        return None, f"the properties of the reservation cannot be read: {error}"
+
+
+def _requests(tags: Mapping[str, str]) -> list[str]:
+    return tags.get(REQUESTS_TAG, "").split()

@@ -17,9 +17,11 @@ from local_aws.services.answers import page, passes
 from local_aws.services.placement_groups import groups_of
 from local_aws.services.reserved_capacity import (
     CapacityReservation,
+    hide,
     now,
     reservation_of,
     reservations_of,
+    visible,
 )
 
 
@@ -57,6 +59,7 @@ def create_capacity_reservation(response: Any) -> ActionResult:
     tags = response._parse_tag_specification("capacity-reservation").get("capacity-reservation")
     if tags:
         ec2.create_tags([reservation.id], tags)
+    hide(reservation)
     return ActionResult({"CapacityReservation": reservation.described(ec2)})
 
 
@@ -87,7 +90,7 @@ def describe_capacity_reservations(response: Any) -> ActionResult:
     ec2 = response.ec2_backend
     response.error_on_dryrun()
     wanted = response._get_param("CapacityReservationIds", [])
-    found = [reservation_of(ec2, named) for named in wanted] or list(reservations_of(ec2).values())
+    found = [reservation_of(ec2, named) for named in wanted] or visible(reservations_of(ec2).values())
     filters = response._filters_from_querystring()
     # Unlike other actions, this one documents no filter for tags.
     for name in filters:

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -35,6 +35,7 @@ class CapacityReservation:
         block_id: The id of the Capacity Block; None if it is none.
         end: When it ends; None if only when it is cancelled.
         request: The parameters of the request that made it.
+        hidden: How many more requests that list or name it do not find it.
     """
 
     account: str
@@ -55,6 +56,7 @@ class CapacityReservation:
     cancelled: bool = False
     id: str = field(default_factory=lambda: f"cr-0{token_hex(8)}")
     request: Mapping[str, Any] = field(default_factory=dict)
+    hidden: int = 0
 
     @property
     def arn(self) -> str:
@@ -161,4 +163,43 @@ def reservation_of(ec2: Any, reservation_id: str) -> CapacityReservation:
     """
     if reservation_id not in reservations_of(ec2):
         raise unknown_reservation(reservation_id)
-    return reservations_of(ec2)[reservation_id]
+    for found in visible([reservations_of(ec2)[reservation_id]]):
+        return found
+    raise unknown_reservation(reservation_id)
+
+
+def visible(reservations: Iterable[CapacityReservation]) -> list[CapacityReservation]:
+    """Return the reservations that one request finds.
+
+    EC2 may not show at once what a request has made.
+    https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+    """
+    found = []
+    for one in reservations:
+        if one.hidden:
+            one.hidden -= 1
+        else:
+            found.append(one)
+    return found
+
+
+_hidden = {"requests": 0}
+
+
+def hide_new(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Let some requests that list or name a reservation not find it, of those that are made from now on."""
+    _hidden["requests"] = int(request["requests"])
+    return {}
+
+
+def hide(reservation: CapacityReservation) -> None:
+    """Hide a new reservation, where that was asked for."""
+    reservation.hidden = _hidden["requests"]
+
+
+def show_all() -> None:
+    """Show all reservations, and new ones at once."""
+    _hidden["requests"] = 0
+    for reservations in _reservations.values():
+        for one in reservations.values():
+            one.hidden = 0

@@ -207,6 +207,22 @@ def test_an_id_of_nothing_is_an_error(scene: Scene, reservation_id: str, code: s
         assert refused.value.response["Error"]["Code"] == code
 
 
+def test_a_new_reservation_is_found_by_no_request_for_as_long_as_a_test_says(scene: Scene) -> None:
+    scene.aws.hide_new_reservations(5)
+    named = scene.reserve(1)
+    for ask in (
+        lambda: scene.described(named),
+        lambda: scene.ec2.create_tags(Resources=[named], Tags=[{"Key": "own", "Value": "yes"}]),
+        lambda: scene.ec2.modify_capacity_reservation(CapacityReservationId=named, InstanceCount=2),
+        lambda: scene.ec2.cancel_capacity_reservation(CapacityReservationId=named),
+    ):
+        with pytest.raises(ClientError, match=r"InvalidCapacityReservationId\.NotFound"):
+            ask()
+    assert scene.ec2.describe_capacity_reservations()["CapacityReservations"] == []
+    assert scene.counts(named) == (1, 1)
+    scene.aws.clear_faults()
+
+
 def test_a_reservation_takes_its_capacity_out_of_what_ec2_has(scene: Scene) -> None:
     scene.aws.set_capacity(TYPE, ZONE, available=3)
     named = scene.reserve(2)

@@ -51,7 +51,7 @@ class Scene:
             FunctionName=self.name,
             Runtime="python3.13",
             Role=role,
-            Timeout=120,
+            Timeout=900,
             Handler=source.handler,
             Code={"ZipFile": packed.getvalue()},
             Environment={"Variables": {variable: '{"cluster":"pod"}', "POWERTOOLS_SERVICE_NAME": "reservations"}},
@@ -66,7 +66,7 @@ class Scene:
         """Create or update the stack, and return its status."""
         self._properties = {
             "ServiceToken": self.arn,
-            "ServiceTimeout": 900,
+            "ServiceTimeout": 3600,
             "InstanceType": _TYPE,
             "InstanceCount": 2,
             "InstancePlatform": "Linux/UNIX",
@@ -222,6 +222,21 @@ def test_a_creation_that_fails_afterwards_is_cancelled(scene: Scene) -> None:
     assert scene.billed == {}
 
 
+def test_a_creation_is_cancelled_by_a_rollback_that_does_not_find_it_yet(scene: Scene) -> None:
+    scene.aws.hide_new_reservations(4)
+    assert scene.deploy(failing=True) == "ROLLBACK_COMPLETE"
+    scene.aws.clear_faults()
+    assert scene.billed == {}
+
+
+def test_a_reservation_that_is_not_found_yet_is_changed(scene: Scene) -> None:
+    scene.aws.hide_new_reservations(4)
+    scene.deploy()
+    assert scene.deploy(InstanceCount=3) == "UPDATE_COMPLETE"
+    scene.aws.clear_faults()
+    assert scene.billed == {scene.known: (_TYPE, 3)}
+
+
 def test_a_refused_change_leaves_the_reservation_and_its_stack_as_they_were(scene: Scene) -> None:
     scene.deploy()
     first = scene.known
@@ -235,7 +250,7 @@ def test_a_refused_change_leaves_the_reservation_and_its_stack_as_they_were(scen
 def test_a_refused_cancellation_fails_the_deletion_with_the_command_and_can_be_repeated(scene: Scene) -> None:
     scene.deploy()
     named = scene.known
-    scene.aws.fail("CancelCapacityReservation", "UnauthorizedOperation")
+    scene.aws.fail("CancelCapacityReservation", "OperationNotPermitted", times=2)
     assert scene.delete() == "DELETE_FAILED"
     assert f"run: aws ec2 cancel-capacity-reservation --capacity-reservation-id {named}." in scene.reasons[0]
     assert scene.delete() == "DELETE_COMPLETE"

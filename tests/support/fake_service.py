@@ -38,10 +38,17 @@ class FakeService:
         """Is called with each operation before it is answered; what it raises ends the caller."""
 
     def fail_next(
-        self, operation: str, code: str, *, group: str | None = None, message: str = "no", after: int = 0
+        self,
+        operation: str,
+        code: str,
+        *,
+        group: str | None = None,
+        message: str = "no",
+        after: int = 0,
+        times: int = 1,
     ) -> None:
-        """Answer the next call of an operation, or the next one for one name or id, with an error, or a later one."""
-        self._faults.append(_Fault(operation, group, refusal(operation, code, message), after))
+        """Answer the next calls of an operation, or those for one name or id, with an error, or later ones."""
+        self._faults += [_Fault(operation, group, refusal(operation, code, message), after) for _ in range(times)]
 
     def mend(self) -> None:
         """Forget the errors that no call was answered with yet."""

@@ -8,7 +8,9 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from cluster_common.clients import Clients
+from cluster_reservations.api import ReservationApi
 from cluster_reservations.keeper import Keeper
+from cluster_reservations.refusals import RefusedError
 from cluster_reservations.requests import Request
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
 from policy_evaluator import Call
@@ -23,6 +25,8 @@ OWN_TAGS = [
     {"Key": "cdk-training-cluster:node-group", "Value": GROUP},
 ]
 END = "2026-12-24T18:00:00Z"
+TIMEOUT = 900
+_ARN = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation"
 LOGGER = Logger(service="reservations", level="CRITICAL")
 
 
@@ -30,7 +34,7 @@ def properties(**changes: str | None) -> dict[str, Any]:
     """Return the properties of a reservation as CloudFormation sends them; None takes one away."""
     settings: dict[str, Any] = {
         "ServiceToken": "arn:aws:lambda:us-east-1:111122223333:function:reservations",
-        "ServiceTimeout": "900",
+        "ServiceTimeout": "3600",
         "InstanceType": "p5.48xlarge",
         "InstanceCount": "8",
         "InstancePlatform": "Linux/UNIX",
@@ -44,6 +48,13 @@ def properties(**changes: str | None) -> dict[str, Any]:
         **changes,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def tagged(*, team: str | None = None, project: str | None = None, **changes: str | None) -> dict[str, Any]:
+    """Return the properties of a reservation with tags of the user's."""
+    tags = [{"Key": key, "Value": value} for key, value in (("team", team), ("project", project)) if value]
+    specification = [{"ResourceType": "capacity-reservation", "Tags": [*OWN_TAGS, *tags]}]
+    return {**properties(**changes), "TagSpecifications": specification}
 
 
 @dataclass
@@ -63,7 +74,7 @@ class Made:
     @property
     def arn(self) -> str:
         """The ARN."""
-        return f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/{self.id}"
+        return f"{_ARN}/{self.id}"
 
     def describe(self) -> dict[str, Any]:
         """Return it as EC2 describes it."""
@@ -84,7 +95,7 @@ class FakeReservationApi(FakeService):
     Attributes:
         state: The state that new reservations have.
         settles: What a pending one becomes after three looks.
-        hides: For how many looks a new one is not listed by its tags.
+        hides: For how many requests that list or name a new one EC2 does not find it.
     """
 
     def __init__(self) -> None:
@@ -107,7 +118,7 @@ class FakeReservationApi(FakeService):
         """Answer CreateCapacityReservation."""
         tags = {tag["Key"]: tag["Value"] for tag in parameters["TagSpecifications"][0]["Tags"]}
         asked: dict[str, str | list[str]] = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
-        arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:capacity-reservation/*"
+        arn = f"{_ARN}/*"
         self.record("CreateCapacityReservation", parameters, arn=arn, context=asked)
         # EC2 may look at the placement group as well.
         self.calls.append(Call(action="ec2:CreateCapacityReservation", resource=parameters["PlacementGroupArn"]))
@@ -163,25 +174,46 @@ class FakeReservationApi(FakeService):
         for named in parameters["Resources"]:
             one = self.made[named]
             self.record("CreateTags", parameters, names=[named], arn=one.arn, tags=one.tags, tag_keys=list(tags))
+            self._found(one.id, "CreateTags")
             one.tags |= tags
 
+    def delete_tags(self, **parameters: Any) -> None:
+        """Answer DeleteTags."""
+        keys = [tag["Key"] for tag in parameters["Tags"]]
+        for named in parameters["Resources"]:
+            one = self.made[named]
+            self.record("DeleteTags", parameters, names=[named], arn=one.arn, tags=one.tags, tag_keys=keys)
+            self._found(one.id, "DeleteTags")
+            one.tags = {key: value for key, value in one.tags.items() if key not in keys}
+
     def _written(self, operation: str, parameters: dict[str, Any]) -> Made:
-        one = self.made[parameters["CapacityReservationId"]]
-        self.record(operation, parameters, names=[one.id], arn=one.arn, tags=one.tags)
+        named = parameters["CapacityReservationId"]
+        one = self.made.get(named)
+        tags = {"cdk-training-cluster:stack": "pod-cluster"} if one is None else one.tags
+        self.record(operation, parameters, names=[named], arn=f"{_ARN}/{named}", tags=tags)
+        return self._found(named, operation)
+
+    def _found(self, named: str, operation: str) -> Made:
+        one = self.made.get(named)
+        if one is None or one.hidden > 0:
+            if one is not None:
+                one.hidden -= 1
+            raise refusal(operation, "InvalidCapacityReservationId.NotFound", named)
         return one
 
     def _described(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         ids = parameters.get("CapacityReservationIds", [])
         self.record("DescribeCapacityReservations", parameters, names=ids)
-        if unknown := [one for one in ids if one not in self.made]:
-            raise refusal("DescribeCapacityReservations", "InvalidCapacityReservationId.NotFound", str(unknown))
+        for named in ids:
+            self._found(named, "DescribeCapacityReservations")
         states = [state for one in parameters.get("Filters", []) for state in one["Values"]]
         for one in [self.made[named] for named in ids] or list(self.made.values()):
             one.polls += 1
             if one.state == "pending" and one.polls > 3:
                 one.state = self.settles
-            one.hidden -= not ids
-            if ids or (one.hidden < 0 and one.state in states):
+            if not ids and one.hidden > 0:
+                one.hidden -= 1
+            elif ids or one.state in states:
                 yield {"CapacityReservations": [one.describe()]}
 
 
@@ -191,11 +223,17 @@ class FakeStack(FakeService):
     Attributes:
         status: The resource's status. Empty: it has left the template.
         physical_id: What CloudFormation calls it. Empty: it has no name for it yet.
+        stack_status: The stack's status, where it is another one than the resource's.
     """
 
     def __init__(self) -> None:
         super().__init__("cloudformation")
-        self.status, self.physical_id = "CREATE_IN_PROGRESS", ""
+        self.status, self.physical_id, self.stack_status = "CREATE_IN_PROGRESS", "", ""
+
+    def describe_stacks(self, **parameters: Any) -> dict[str, Any]:
+        """Answer DescribeStacks."""
+        self.record("DescribeStacks", parameters, arn=STACK)
+        return {"Stacks": [{"StackId": STACK, "StackStatus": self.stack_status or self.status}]}
 
     def describe_stack_resource(self, **parameters: Any) -> dict[str, Any]:
         """Answer DescribeStackResource."""
@@ -216,6 +254,7 @@ class ReservationScene:
     stack: FakeStack = field(default_factory=FakeStack)
     now: datetime = NOW
     waited: float = 0
+    refused: str = ""
     _asked: int = 0
 
     def event(self, kind: str, physical_id: str = "", **more: Any) -> dict[str, Any]:
@@ -253,6 +292,13 @@ class ReservationScene:
         self.stack.status = "UPDATE_COMPLETE"
         return self.stack.physical_id
 
+    def roll_back(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+        """Update the resource to what it was, because a deployment failed."""
+        self.stack.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        named = self.update(wanted, before)
+        self.stack.stack_status = ""
+        return named
+
     def delete(self, physical_id: str | None = None) -> str:
         """Delete what the resource is, or was before an update."""
         if physical_id is None:
@@ -260,9 +306,19 @@ class ReservationScene:
         return self.carry_out(self.event("Delete", self.stack.physical_id if physical_id is None else physical_id))
 
     def carry_out(self, event: Mapping[str, Any]) -> str:
-        """Carry one request out, and return the answer's name of the resource."""
+        """Carry one request out, and return the answer's name of the resource.
+
+        One that is refused has its name in `refused`.
+        """
         clients = Clients(ec2=lambda: self.ec2, cloudformation=lambda: self.stack, pause=self._pause)  # type: ignore[arg-type, return-value]
-        return Keeper(Request.of(event), clients, LOGGER, now=self.now).carry_out()
+        request, ends = Request.of(event), self.waited + TIMEOUT
+        api = ReservationApi(request, clients, LOGGER, remaining=lambda: ends - self.waited)
+        keeper = Keeper(request, api, LOGGER, clock=lambda: self.now)
+        try:
+            return keeper.carry_out()
+        except RefusedError:
+            self.refused = keeper.named
+            raise
 
     def _pause(self, seconds: float) -> None:
         self.waited += seconds

@@ -1,8 +1,22 @@
 """The function that makes reservations in placement groups, which CloudFormation's own resource cannot."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, CfnResource, CustomResource, Duration
+import jsii
+from aws_cdk import (
+    Aws,
+    CfnResource,
+    CfnTag,
+    CustomResource,
+    Duration,
+    IResolvable,
+    IStableAnyProducer,
+    ITaggable,
+    Lazy,
+    Stack,
+    TagManager,
+    TagType,
+)
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -16,10 +30,11 @@ from cluster_contract.codec import encode
 from cluster_contract.reservations import RESOURCE_TYPE, ReservationFunctionSettings
 from cluster_contract.tags import CLUSTER_TAG, STACK_TAG
 
-_TIMEOUT_MINUTES = 2
-_MAX_EVENT_AGE_MINUTES = 10
+# As long as Lambda runs a function: a reservation may be pending for minutes.
+_TIMEOUT_MINUTES = 15
+_MAX_EVENT_AGE_MINUTES = 35
 # An event that Lambda still delivers is one that CloudFormation still waits for: nothing is bought after it gave up.
-_ANSWER_MINUTES = 15
+_ANSWER_MINUTES = 60
 _RETRIES = 2
 _TAGS = "cdk-training-cluster:*"
 
@@ -79,21 +94,25 @@ class ReservationFunction(Construct):
         )
         _grant(self._made.role, cluster_name)
 
-    def reserve(self, scope: Construct, id: str, properties: Mapping[str, object]) -> CfnResource:
+    def reserve(
+        self, scope: Construct, id: str, properties: Mapping[str, object], tags: Sequence[CfnTag]
+    ) -> CfnResource:
         """Make a reservation, and return its resource, whose `Ref` is the reservation's id.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
             properties: What is reserved, by the names of CreateCapacityReservation.
+            tags: The tags of the reservation, beside those of the stack and those that `Tags.of` adds.
         """
+        tagged = _Tagged(scope, id, tags)
         custom = CustomResource(
-            scope,
-            id,
+            tagged,
+            "Resource",
             service_token=self._made.function.function_arn,
             service_timeout=Duration.minutes(_ANSWER_MINUTES),
             resource_type=RESOURCE_TYPE,
-            properties=dict(properties),
+            properties={**properties, "TagSpecifications": tagged.specifications},
         )
         resource = default_child(custom)
         # What a cancellation needs, its permissions and its log group, is deleted after it.
@@ -101,6 +120,41 @@ class ReservationFunction(Construct):
         # CDK names the function in DependsOn beside the reference to it: cfn-lint W3005.
         ignore_lint(resource, "W3005")
         return resource
+
+
+@jsii.implements(ITaggable)
+class _Tagged(Construct):
+    """Collects the tags of a reservation: CDK and CloudFormation put none on a custom resource."""
+
+    def __init__(self, scope: Construct, id: str, tags: Sequence[CfnTag]) -> None:
+        super().__init__(scope, id)
+        self._tags = TagManager(TagType.STANDARD, "AWS::EC2::CapacityReservation")
+        self._own = {tag.key: tag.value for tag in tags}
+
+    @property
+    def tags(self) -> TagManager:
+        """The tags that `Tags.of` adds."""
+        return self._tags
+
+    @property
+    def specifications(self) -> IResolvable:
+        """The reservation's `TagSpecifications`, known when all tags are."""
+        return Lazy.any(_Specifications(self))
+
+    def all_tags(self) -> dict[str, str]:
+        """Return the tags by key: the stack's, those of `Tags.of`, and the reservation's own, which win."""
+        return {**Stack.of(self).tags.tag_values(), **self._tags.tag_values(), **self._own}
+
+
+@jsii.implements(IStableAnyProducer)
+class _Specifications:
+    def __init__(self, tagged: _Tagged) -> None:
+        self._tagged = tagged
+
+    def produce(self) -> list[dict[str, object]]:
+        """Return the reservation's `TagSpecifications`."""
+        tags = [{"Key": key, "Value": value} for key, value in sorted(self._tagged.all_tags().items())]
+        return [{"ResourceType": "capacity-reservation", "Tags": tags}]
 
 
 def _grant(role: iam.Role, cluster_name: str) -> None:
@@ -114,8 +168,15 @@ def _grant(role: iam.Role, cluster_name: str) -> None:
     permissions.read(["ec2:DescribeCapacityReservations"])
     own = {STACK_TAG: Aws.STACK_NAME}
     permissions.write(["ec2:CancelCapacityReservation", "ec2:ModifyCapacityReservation"], RESERVATIONS, tagged=own)
-    permissions.write(["ec2:CreateTags"], RESERVATIONS, tagged=own, own_tags_only=True)
+    permissions.write(["ec2:CreateTags"], RESERVATIONS, tagged=own)
     arn = f"arn:{HERE.partition}:{RESERVATIONS.format(account=f'{HERE.region}:{HERE.account_id}')}"
+    # The tags by which the reservation is found stay. DeleteTags without a key would remove every tag.
+    removable = {
+        "StringEquals": {f"aws:ResourceTag/{STACK_TAG}": Aws.STACK_NAME},
+        "ForAllValues:StringNotLike": {"aws:TagKeys": [_TAGS]},
+        "Null": {"aws:TagKeys": "false"},
+    }
+    role.add_to_policy(iam.PolicyStatement(actions=["ec2:DeleteTags"], resources=[arn], conditions=removable))
     asked = {f"aws:RequestTag/{CLUSTER_TAG}": cluster_name, f"aws:RequestTag/{STACK_TAG}": Aws.STACK_NAME}
     for action, conditions in (
         ("ec2:CreateCapacityReservation", asked),
@@ -134,5 +195,8 @@ def _grant(role: iam.Role, cluster_name: str) -> None:
         "EC2 makes a reservation in a placement group; the reservation itself must carry the stack's tag.",
     )
     role.add_to_policy(
-        iam.PolicyStatement(actions=["cloudformation:DescribeStackResource"], resources=[Aws.STACK_ID])
+        iam.PolicyStatement(
+            actions=["cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"],
+            resources=[Aws.STACK_ID],
+        )
     )

@@ -19,7 +19,9 @@ from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 _LONGEST_GROUP_NAME = 128
 _GROUP_NAME_PREFIX = "reservations-"
 
-_ID = "CapacityReservation"
+# CloudFormation changes the type of no resource: each type has an id of its own.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requesttypes-update.html
+_ID, _PLACED_ID = "CapacityReservation", "PlacedReservation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,19 +126,12 @@ def _make_in_placement_group(
     placement_group: ec2.CfnPlacementGroup,
     function: ReservationFunction,
 ) -> CfnResource:
-    specification = {
-        "ResourceType": "capacity-reservation",
-        "Tags": [{"Key": tag.key, "Value": tag.value} for tag in tags],
-    }
     properties = {name.title().replace("_", ""): value for name, value in settings.items()}
     return function.reserve(
         scope,
-        _ID,
-        {
-            **properties,
-            "PlacementGroupArn": _placement_group_arn(placement_group),
-            "TagSpecifications": [specification],
-        },
+        _PLACED_ID,
+        {**properties, "PlacementGroupArn": _placement_group_arn(placement_group)},
+        tags,
     )
 
 

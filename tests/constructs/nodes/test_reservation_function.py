@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack
+from aws_cdk import App, Environment, Stack, Tags
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, Placement, TrainingCluster
@@ -14,7 +15,7 @@ from deployed_cluster import publish
 from fake_service import ACCOUNT, REGION
 from local_aws import LocalAws
 from policy_evaluator import Call, is_allowed, role_statements, unused
-from reservation_scene import CLUSTER, STACK, ReservationScene, properties
+from reservation_scene import CLUSTER, END, STACK, ReservationScene, properties, tagged
 from synthesis import ZONE, new_stack
 
 RESERVED = "Custom::CapacityReservation"
@@ -25,6 +26,11 @@ LAMBDA_CALLS = [
     *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
     Call(action="sqs:SendMessage", resource=QUEUE),
 ]
+STANDARD_TAGS = {
+    "Name": "pod/workers",
+    "cdk-training-cluster:cluster": "pod",
+    "cdk-training-cluster:node-group": "workers",
+}
 OWN = {"aws:ResourceTag/cdk-training-cluster:stack": "pod-cluster"}
 
 
@@ -87,6 +93,35 @@ def test_an_event_that_lambda_still_delivers_is_one_that_cloudformation_still_wa
     assert function["Properties"]["ReservedConcurrentExecutions"] == 1
 
 
+def _tags(stack: Stack) -> dict[str, str]:
+    (one,) = of_type(dict(Template.from_stack(stack).to_json()), RESERVED).values()
+    (specification,) = one["Properties"]["TagSpecifications"]
+    assert specification["ResourceType"] == "capacity-reservation"
+    return {tag["Key"]: tag["Value"] for tag in specification["Tags"]}
+
+
+def test_a_reservation_has_the_tags_that_cloudformation_puts_on_no_custom_resource() -> None:
+    stack = new_stack()
+    stack.tags.set_tag("team", "vision")
+    _cluster(stack, group("workers"))
+    Tags.of(stack.node.root).add("project", "atlas")
+    Tags.of(stack.node.find_child("Cluster")).add("owner", "speech")
+    Tags.of(stack).add("reserved", "yes", include_resource_types=["AWS::EC2::CapacityReservation"])
+    Tags.of(stack).add("volume", "yes", include_resource_types=["AWS::EC2::Volume"])
+    # What the functions find it by is no one else's to change.
+    Tags.of(stack).add("cdk-training-cluster:node-group", "other", priority=900)
+    tags = _tags(stack)
+    assert tags == {**STANDARD_TAGS, "team": "vision", "project": "atlas", "owner": "speech", "reserved": "yes"}
+
+
+def test_a_tag_that_is_removed_is_not_on_the_reservation() -> None:
+    stack = new_stack()
+    _cluster(stack, group("workers"))
+    Tags.of(stack.node.root).add("project", "atlas")
+    Tags.of(stack).remove("project", priority=900)
+    assert _tags(stack) == STANDARD_TAGS
+
+
 def test_what_a_cancellation_needs_goes_after_it(made: dict[str, Any]) -> None:
     for one in of_type(made, RESERVED).values():
         kinds = {made["Resources"][name]["Type"] for name in one["DependsOn"]}
@@ -118,16 +153,21 @@ def test_all_that_the_function_does_is_allowed_and_nothing_else(statements: list
     scene = ReservationScene()
     scene.create()
     scene.ec2.made["cr-00000000000000001"].tags["cdk-training-cluster:cluster"] = "old"
-    scene.update(properties(InstanceCount="9"))
-    scene.update(properties(AvailabilityZone="us-east-1d"), properties(InstanceCount="9"))
+    ends = tagged(team="vision", EndDateType="limited", EndDate=END)
+    scene.update(ends)
+    scene.now += timedelta(days=365)
+    scene.roll_back(tagged(project="atlas", EndDateType="limited", EndDate="2027-01-01T00:00:00Z"), ends)
+    scene.update(properties(AvailabilityZone="us-east-1d"))
     scene.delete("cr-00000000000000001")
     scene.delete()
     calls = [*LAMBDA_CALLS, *scene.ec2.calls, *scene.stack.calls]
     assert {call.action for call in scene.ec2.calls + scene.stack.calls} == {
         "cloudformation:DescribeStackResource",
+        "cloudformation:DescribeStacks",
         "ec2:CancelCapacityReservation",
         "ec2:CreateCapacityReservation",
         "ec2:CreateTags",
+        "ec2:DeleteTags",
         "ec2:DescribeCapacityReservations",
         "ec2:ModifyCapacityReservation",
     }
@@ -168,9 +208,18 @@ DENIED: dict[str, Callable[[], Call]] = {
     "to tag one while something else is made": lambda: Call(
         action="ec2:CreateTags", resource=_ARN, context={**_ASKED, "ec2:CreateAction": "RunInstances"}
     ),
-    "to write tags of others": lambda: Call(
-        action="ec2:CreateTags", resource=_ARN, context={**OWN, "aws:TagKeys": ["team"]}
+    "to write tags on what another stack made": lambda: Call(
+        action="ec2:CreateTags", resource=_ARN, context={**_OTHER_STACK, "aws:TagKeys": ["team"]}
     ),
+    "to remove tags of what another stack made": lambda: Call(
+        action="ec2:DeleteTags", resource=_ARN, context={**_OTHER_STACK, "aws:TagKeys": ["team"]}
+    ),
+    "to remove a tag by which a reservation is found": lambda: Call(
+        action="ec2:DeleteTags",
+        resource=_ARN,
+        context={**OWN, "aws:TagKeys": ["team", "cdk-training-cluster:stack"]},
+    ),
+    "to remove all tags at once": lambda: Call(action="ec2:DeleteTags", resource=_ARN, context=OWN),
     "to tag instances": lambda: Call(
         action="ec2:CreateTags",
         resource=f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1",
@@ -214,9 +263,24 @@ def _deploy(aws: LocalAws, directory: Path, **more: Any) -> str:
     return str(cloudformation.describe_stacks(StackName="pod-cluster")["Stacks"][0]["StackStatus"])
 
 
-def _reservations(aws: LocalAws) -> dict[str, int]:
+def test_a_reservation_leaves_its_placement_group_and_comes_back(aws: LocalAws, tmp_path: Path) -> None:
+    assert _deploy(aws, tmp_path / "1") == "CREATE_COMPLETE"
+    for number, placement in enumerate((Placement.NONE, Placement.CLUSTER), 2):
+        assert _deploy(aws, tmp_path / str(number), placement=placement) == "UPDATE_COMPLETE"
+        (made,) = _active(aws)
+        assert ("PlacementGroupArn" in made) == (placement is Placement.CLUSTER)
+    aws.client("cloudformation").delete_stack(StackName="pod-cluster")
+    assert _active(aws) == []
+
+
+def _active(aws: LocalAws) -> list[dict[str, Any]]:
     found = aws.client("ec2").describe_capacity_reservations(Filters=[{"Name": "state", "Values": ["active"]}])
-    return {each["InstanceType"]: each["TotalInstanceCount"] for each in found["CapacityReservations"]}
+    listed: list[dict[str, Any]] = found["CapacityReservations"]
+    return listed
+
+
+def _reservations(aws: LocalAws) -> dict[str, int]:
+    return {each["InstanceType"]: each["TotalInstanceCount"] for each in _active(aws)}
 
 
 def test_a_stack_creates_changes_replaces_rolls_back_and_cancels_its_reservation(
@@ -224,7 +288,7 @@ def test_a_stack_creates_changes_replaces_rolls_back_and_cancels_its_reservation
 ) -> None:
     assert _deploy(aws, tmp_path / "1") == "CREATE_COMPLETE"
     assert _reservations(aws) == {"p5.48xlarge": 2}
-    (made,) = aws.client("ec2").describe_capacity_reservations()["CapacityReservations"]
+    (made,) = _active(aws)
     assert made["PlacementGroupArn"].startswith(f"arn:aws:ec2:{REGION}:123456789012:placement-group/")
     assert _deploy(aws, tmp_path / "2", count=3) == "UPDATE_COMPLETE"
     assert _reservations(aws) == {"p5.48xlarge": 3}

@@ -12,6 +12,7 @@ from answers import Answers, answering
 from cluster_common import clients
 from cluster_contract.reservations import ReservationFunctionSettings
 from cluster_reservations.handler import UnansweredError, handler
+from cluster_reservations.keeper import NO_RESERVATION
 from reservation_scene import ReservationScene, properties
 
 CONTEXT = cast(
@@ -21,6 +22,7 @@ CONTEXT = cast(
         memory_limit_in_mb=256,
         invoked_function_arn="arn:aws:lambda:us-east-1:111122223333:function:reservations",
         aws_request_id="11111111-2222-3333-4444-555555555555",
+        get_remaining_time_in_millis=lambda: 0,
     ),
 )
 
@@ -61,7 +63,7 @@ def test_a_reservation_is_answered_by_its_id(scene: ReservationScene, answers: A
 
 @pytest.mark.parametrize(
     ("kind", "physical_id", "named"),
-    [("Create", "", "no-reservation"), ("Update", "cr-00000000000000001", "cr-00000000000000001")],
+    [("Create", "", NO_RESERVATION), ("Update", "cr-00000000000000001", "cr-00000000000000001")],
 )
 def test_a_refusal_is_the_reason_and_names_what_there_is(
     kind: str, physical_id: str, named: str, scene: ReservationScene, answers: Answers
@@ -78,6 +80,28 @@ def test_a_refusal_is_the_reason_and_names_what_there_is(
     ((_, response),) = answers.taken
     assert (response["Status"], response["PhysicalResourceId"]) == ("FAILED", named)
     assert response["Reason"].endswith("AWS says: InsufficientInstanceCapacity: Kein Platz f?r 8.")
+
+
+def test_one_that_is_pending_when_the_time_is_over_is_answered_by_its_id_so_that_the_rollback_cancels_it(
+    scene: ReservationScene, answers: Answers
+) -> None:
+    scene.ec2.state, scene.ec2.settles = "pending", "pending"
+    handler(asked(scene, answers, "Create"), CONTEXT)
+    ((_, response),) = answers.taken
+    assert (response["Status"], response["PhysicalResourceId"]) == ("FAILED", "cr-00000000000000001")
+    assert response["Reason"] == (
+        "node group workers: capacity reservation cr-00000000000000001 is still pending, and is billed when it is "
+        "active. The rollback cancels it. If it does not, run: aws ec2 cancel-capacity-reservation "
+        "--capacity-reservation-id cr-00000000000000001"
+    )
+
+
+def test_a_reason_is_as_long_as_cloudformation_takes(scene: ReservationScene, answers: Answers) -> None:
+    scene.ec2.fail_next("CreateCapacityReservation", "InvalidParameterValue", message="long " * 2000)
+    handler(asked(scene, answers, "Create"), CONTEXT)
+    ((_, response),) = answers.taken
+    assert len(json.dumps(response)) < 4096
+    assert response["Status"] == "FAILED"
 
 
 def test_an_answer_that_does_not_arrive_is_given_when_the_request_is_delivered_again(
