@@ -35,7 +35,8 @@ _ID, _OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 _SHARED = f"arn:aws:ec2:us-east-1:444455556666:capacity-reservation/{_OTHER}"
 _END = datetime(2026, 12, 24, 18, tzinfo=UTC)
 
-_OWN_TAGS = [
+_TAGS = [
+    {"Key": "Name", "Value": "pod/workers"},
     {"Key": "cdk-training-cluster:cluster", "Value": "pod"},
     {"Key": "cdk-training-cluster:node-group", "Value": "workers"},
 ]
@@ -105,7 +106,7 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
     assert scene.template[function["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Function"
     # A placement group has no Arn attribute.
     assert reservation == {
-        "ServiceTimeout": "900",
+        "ServiceTimeout": "3600",
         "InstanceType": "p5.48xlarge",
         "InstanceCount": 8,
         "InstancePlatform": "Linux/UNIX",
@@ -119,7 +120,7 @@ def test_a_reservation_is_made_in_the_placement_group_that_the_nodes_go_into(
                 {"Name": {"Ref": place}},
             ]
         },
-        "TagSpecifications": [{"ResourceType": "capacity-reservation", "Tags": _OWN_TAGS}],
+        "TagSpecifications": [{"ResourceType": "capacity-reservation", "Tags": _TAGS}],
         "OnIdle": on_idle.value,
     }
     assert _group(scene) == {
@@ -145,12 +146,12 @@ def test_a_reservation_for_nodes_that_work_alone_is_made_in_no_placement_group()
     assert "PlacementGroup" not in _group(scene)
 
 
-def test_the_tags_of_a_reservation_are_its_own_whatever_an_app_adds() -> None:
+def test_a_reservation_has_the_tags_that_an_app_adds() -> None:
     stack = new_stack()
     scene = bought(stack, capacity=Capacity.reservation(end=_END))
     Tags.of(stack).add("team", "ml")
     assert scene.only(PLACED_RESERVATION)[1]["TagSpecifications"] == [
-        {"ResourceType": "capacity-reservation", "Tags": _OWN_TAGS}
+        {"ResourceType": "capacity-reservation", "Tags": [*_TAGS, {"Key": "team", "Value": "ml"}]}
     ]
     assert "Tags" not in scene.only(PLACED_RESERVATION)[1]
 
