@@ -2,7 +2,7 @@
 
 Rank 0 sends them once a minute with `PutMetricData`: the role of the nodes may write to the one namespace, no agent
 has to listen, and a container needs nothing but the role. Each exists by cluster and run; those that alarms watch
-exist by cluster, too, since an alarm cannot search for runs. So a run has thirteen series at most, whatever its size,
+exist by cluster, too, since an alarm cannot search for runs. So a run has fourteen series at most, whatever its size,
 and the slowest ranks are fields of a log line. Without a cluster, everything is one line of JSON on standard output.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricData.html
@@ -61,6 +61,9 @@ class RunMetric(Enum):
     CHECKPOINT_FAILURES = "CheckpointFailures"
     """How many checkpoints in a row could not be written; 0 after one that is whole."""
 
+    NON_FINITE_LOSS = "NonFiniteLoss"
+    """1 where the loss is no finite number, or a checkpoint was not written because of one; 0 where neither is."""
+
     GPU_UTILIZATION = "GpuUtilization"
     """The average utilization of the run's GPUs in its last ten minutes of steps, in percent."""
 
@@ -75,6 +78,7 @@ WATCHED = frozenset(
         RunMetric.COST_SHARE,
         RunMetric.SLOW_RANKS,
         RunMetric.CHECKPOINT_FAILURES,
+        RunMetric.NON_FINITE_LOSS,
         RunMetric.LOW_UTILIZATION,
     }
 )

@@ -1,5 +1,6 @@
 """What reports a run once a minute, and notices when it hangs or is slow: a thread beside the training."""
 
+import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -107,6 +108,7 @@ class Reporter:
         self._beaten = 0.0
         self._wants_loss = True
         self._failed_checkpoints: float | None = None  # none was tried
+        self._has_refused = False
         self._gpus: Sequence[Gpu] = ()
         self._use = GpuUse()
         self._efa: EfaCounters | None = None
@@ -180,6 +182,10 @@ class Reporter:
             is_whole: Whether it could be written.
         """
         self._failed_checkpoints = 0.0 if is_whole else (self._failed_checkpoints or 0.0) + 1
+
+    def refused(self) -> None:
+        """Remember for the next report that no checkpoint was written because a rank's loss is no finite number."""
+        self._has_refused = True
 
     def stop(self) -> None:
         """End the thread; the last report is not sent."""
@@ -369,6 +375,8 @@ class Reporter:
         return 100 * self._work.flops_per_sample * rate / (peak * place.world_size)
 
     def _values(self, now: float, place: Place, period: Period, steps: _Steps) -> Mapping[RunMetric, float | None]:
+        refused, self._has_refused = self._has_refused, False
+        is_known = refused or steps.loss is not None
         cost, cap = self._ledger.totals.cost_usd, self._work.cost_cap_usd
         rate = None
         if period.seconds > 0 and steps.share:
@@ -385,4 +393,5 @@ class Reporter:
             RunMetric.COST_SHARE: 100 * cost / cap if cost is not None and cap is not None else None,
             RunMetric.SECONDS_WITHOUT_STEP: now - self._alive,
             RunMetric.CHECKPOINT_FAILURES: self._failed_checkpoints,
+            RunMetric.NON_FINITE_LOSS: float(refused or not math.isfinite(steps.loss or 0)) if is_known else None,
         }

@@ -23,5 +23,6 @@ class RunMetric(StrEnum):
     SECONDS_WITHOUT_STEP = "SecondsWithoutStep"
     SLOW_RANKS = "SlowRanks"
     CHECKPOINT_FAILURES = "CheckpointFailures"
+    NON_FINITE_LOSS = "NonFiniteLoss"
     GPU_UTILIZATION = "GpuUtilization"
     LOW_UTILIZATION = "LowUtilization"

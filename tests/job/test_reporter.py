@@ -141,6 +141,17 @@ def test_failed_checkpoints_are_counted_until_one_is_whole(tmp_path: Path) -> No
     assert scene.cloudwatch.values("CheckpointFailures", "Cluster") == [1, 3, 0, 0]
 
 
+def test_a_loss_that_is_no_finite_number_is_no_missing_data(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path)
+    for minute, loss in enumerate([2.5, 2.5, float("nan"), float("inf"), 2.5]):
+        scene.train(range(60 * minute, 60 * minute + 60), loss=loss)
+        if minute == 0:
+            scene.reporter.refused()  # another rank's loss was none when a checkpoint was due
+    assert scene.cloudwatch.values("NonFiniteLoss", "Cluster", "Run") == [0, 1, 1, 1, 0]
+    assert scene.cloudwatch.values("NonFiniteLoss", "Cluster") == [0, 1, 1, 1, 0]
+    assert scene.cloudwatch.values("Loss", "Cluster", "Run") == [2.5, 2.5, 2.5]
+
+
 def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
     scene = _Scene(tmp_path)
     scene.train(range(120))
@@ -157,6 +168,7 @@ def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
         "CostPercentOfCap": 100 * 2 * 55.0 / 30 / 1100,
         "SecondsWithoutStep": 0.0,
         "SlowRanks": 0.0,
+        "NonFiniteLoss": 0.0,
         "LowUtilization": 0.0,
     }
     found = {name: scene.cloudwatch.values(name, "Cluster", "Run") for name in expected}

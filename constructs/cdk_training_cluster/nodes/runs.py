@@ -108,6 +108,15 @@ _WATCHES: Sequence[_Watch] = (
         "again; a failure before that loses the steps since the newest whole checkpoint.",
     ),
     _Watch(
+        id="RunLossNotFinite",
+        metric=RunMetric.NON_FINITE_LOSS,
+        statistic="Maximum",
+        threshold=1,
+        trouble="the loss of a training run is no finite number, such as NaN",
+        remedy="The job goes on and writes no checkpoint until it is one. Stop the job, find the cause, and start it "
+        "again from its newest checkpoint, or from an older one with run.restore(state, step=...).",
+    ),
+    _Watch(
         id="RunCostCap",
         metric=RunMetric.COST_SHARE,
         statistic="Maximum",

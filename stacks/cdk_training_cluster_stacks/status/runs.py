@@ -82,5 +82,7 @@ def _facts(one: RunReport, now: datetime) -> Iterator[str]:
     failed = one.metric(RunMetric.CHECKPOINT_FAILURES)
     if failed:
         yield f"{failed:.0f} checkpoint{'s' if failed > 1 else ''} in a row could not be written"
+    if one.metric(RunMetric.NON_FINITE_LOSS):
+        yield "the loss is no finite number, and no checkpoint is written"
     if one.slowest_ranks:
         yield f"slow ranks: {', '.join(str(rank) for rank, _ in one.slowest_ranks[:_SLOWEST])}"

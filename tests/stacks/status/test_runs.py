@@ -24,7 +24,7 @@ def _item(run: str, ago: float, totals: dict[str, Any] | None = None, **more: An
 
 _ITEMS = [
     _item("llama-1", 40, StepSeconds=1.25, CostUsd=1234.5, cost_cap_usd=20000, slowest_ranks=[[17, 1.31]],
-          CheckpointFailures=2.0,
+          CheckpointFailures=2.0, NonFiniteLoss=1.0,
           low_utilization="GPUs run kernels for 41 % of the time",
           likely_cause={"kind": "one rank", "sentence": "rank 17 on i-1 takes 1.31 times as long\x1b[2J"}),
     _item("ended", 7200, {"finished": True}),
@@ -42,7 +42,8 @@ def test_runs_say_how_far_they_are_what_they_lost_and_what_slows_them_down() -> 
     assert answer is not None
     assert list(Runs().lines(answer, Moment(now=NOW, notes={}))) == [
         "llama-1: reported 40 s ago, step 12,345 at 1.25 s each, 90.0 % of its time was training, 16 min lost, "
-        "1,234.50 USD of 20,000 USD, 2 checkpoints in a row could not be written, slow ranks: 17.",
+        "1,234.50 USD of 20,000 USD, 2 checkpoints in a row could not be written, "
+        "the loss is no finite number, and no checkpoint is written, slow ranks: 17.",
         "llama-1: low utilization: GPUs run kernels for 41 % of the time.",
         "llama-1: likely slowed down (one rank): rank 17 on i-1 takes 1.31 times as long\\x1b[2J.",
         "lost: silent for 1 h 0 min, step 12,345.",
