@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import cdk_training_cluster_stacks.plan
-from cluster_contract import runs
+from cdk_training_cluster_stacks.checkpoints.proof import ALGORITHMS
+from cluster_contract import checkpoints, runs
 from cluster_contract.metrics import NODE_METRICS
 from cluster_idle.readings import HEARTBEAT
-from cluster_job import metrics, records
+from cluster_job import digests, metrics, records
+from cluster_job.checkpoints import Aside
 from cluster_job.metrics import peak_flops
 
 
@@ -24,3 +26,5 @@ def test_names_are_those_of_the_library() -> None:
     assert (NODE_METRICS.cluster_dimension, runs.RUN_DIMENSION) == (metrics.CLUSTER, metrics.RUN)
     assert (NODE_METRICS.instance_id_dimension, HEARTBEAT) == (metrics.INSTANCE_ID, metrics.HEARTBEAT)
     assert records.REPORTS == runs.REPORTS
+    assert (digests.DIGESTS, tuple(one.value for one in Aside)) == (checkpoints.DIGESTS, checkpoints.SET_ASIDE)
+    assert digests.ALGORITHM in ALGORITHMS

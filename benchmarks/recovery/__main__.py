@@ -18,7 +18,7 @@ from typing import Any
 import boto3
 from moto.server import ThreadedMotoServer
 
-from benchmarks.recovery.checkpointing import measure_drain, measure_stall
+from benchmarks.recovery.checkpointing import measure_digests, measure_drain, measure_stall
 from benchmarks.recovery.scenarios import METHODS, TABLE, Case, Outcome, reference, run
 
 FAULTS = ("killed", "rank 0 killed", "silenced")
@@ -26,6 +26,9 @@ FOLDER = Path("build/recovery/runs").resolve()
 RESULTS = Path("build/recovery.json")
 MOST_STALL = 0.25
 """Of what `torch.save` takes."""
+
+MOST_DIGESTS = 0.05
+"""Of what writing a checkpoint takes without them."""
 
 MOST_DRAIN_SECONDS = 20
 SAME = 0.01
@@ -40,7 +43,11 @@ def main() -> None:
     found: dict[str, Any] = {"load": os.getloadavg()[0], "repetitions": options.repetitions}
     if "checkpoint" in options.only:
         found["checkpoint"] = [
-            {**measure_stall(FOLDER / f"stall-{number}"), "drain": measure_drain(FOLDER / f"drain-{number}")}
+            {
+                **measure_stall(FOLDER / f"stall-{number}"),
+                **measure_digests(FOLDER / f"digests-{number}"),
+                "drain": measure_drain(FOLDER / f"drain-{number}"),
+            }
             for number in range(options.repetitions)
         ]
     if "recovery" in options.only:
@@ -111,6 +118,9 @@ def judge(found: dict[str, Any]) -> list[dict[str, Any]]:
         drain = statistics.median(one["drain"] for one in saved)
         words = f"a checkpoint stalls for at most {MOST_STALL} of torch.save"
         goals.append(_goal(words, f"{ratio:.2f}", ratio <= MOST_STALL))
+        digests = statistics.median(one["digests"] for one in saved)
+        words = f"digests add at most {MOST_DIGESTS:.0%} to the writing of a checkpoint"
+        goals.append(_goal(words, f"{digests:.1%}", digests <= MOST_DIGESTS))
         words = f"a drained node's 500 MB are durable within {MOST_DRAIN_SECONDS} s"
         goals.append(_goal(words, f"{drain:.1f} s", drain <= MOST_DRAIN_SECONDS))
     if "failures" in found:

@@ -23,6 +23,17 @@ def measure_stall(folder: Path) -> dict[str, float]:
     }
 
 
+def measure_digests(folder: Path) -> dict[str, float]:
+    """Return what digests add to the writing of a checkpoint, as a share of it, and the seconds of comparing them."""
+    answer = _launch(folder, 1, "digests")
+    return {
+        "digests": statistics.median(answer["digests"]) / statistics.median(answer["torch"]) - 1,
+        "digests, CPU": statistics.median(answer["digests cpu"]) / statistics.median(answer["torch cpu"]) - 1,
+        "written by torch": statistics.median(answer["torch"]),
+        "compared": statistics.median(answer["compare"]),
+    }
+
+
 def measure_drain(folder: Path) -> float:
     """Return the seconds from the file that drains a node until the checkpoint is durable."""
     return float(_launch(folder, RANKS, "drain")["drained"])

@@ -1,6 +1,6 @@
-"""A job of 500 MB that saves: in turns by `torch.save` and `Run.checkpoint`, or when its node is drained.
+"""A job of 500 MB that saves: in turns by `torch.save` and `Run.checkpoint`, for a drain, or with digests.
 
-`torchrun saving.py FOLDER [drain]` prints what it took as a line of JSON on rank 0.
+`torchrun saving.py FOLDER [drain|digests]` prints what it took as a line of JSON on rank 0.
 """
 
 import json
@@ -12,8 +12,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
 from cluster_job import Run
+from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.digests import unreadable
+from cluster_job.torch_files import CommittingWriter
 
 BYTES = 500 * 10**6
 PARTS = 30
@@ -45,6 +49,30 @@ def save_on_drain(run: Run, state: dict[str, torch.Tensor], folder: Path) -> dic
     return {"drained": time.time() - asked}
 
 
+def save_with_digests(_: Run, state: dict[str, torch.Tensor], folder: Path) -> dict[str, list[float]]:
+    """Return the seconds of torch's writer, of the one with digests, and of comparing them, in turns.
+
+    Both write as the process that writes checkpoints does. CPU seconds do not count the wait for the disk.
+    """
+    times: dict[str, list[float]] = {"torch": [], "digests": [], "compare": [], "torch cpu": [], "digests cpu": []}
+    checkpoints = CheckpointFolder(folder / "digests", keep=1)
+    for turn in range(2 * SAVES):
+        checkpoint = Checkpoint(path=checkpoints.path(turn, "0" * 8), step=turn)
+        ours = CommittingWriter(checkpoints, checkpoint)
+        ours._made_by = -1  # another process has made it
+        writers = {"torch": dcp.FileSystemWriter(folder / "torch", sync_files=True), "digests": ours}
+        for name, writer in writers.items() if turn % 2 else reversed(writers.items()):
+            torch.serialization.set_crc32_options(True)
+            begun = time.process_time()
+            times[name].append(seconds(partial(dcp.save, state, storage_writer=writer)))
+            times[f"{name} cpu"].append(time.process_time() - begun)
+        times["compare"].append(seconds(partial(unreadable, checkpoint.marker)))
+    return times
+
+
+MEASURES = {"drain": save_on_drain, "digests": save_with_digests}
+
+
 def seconds(call: Callable[[], object]) -> float:
     """Return how long a call takes."""
     begun = time.monotonic()
@@ -54,7 +82,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def main() -> None:
     """Save as the arguments say."""
-    folder, measure = Path(sys.argv[1]), save_on_drain if sys.argv[2:] else save_in_turns
+    folder, measure = Path(sys.argv[1]), MEASURES[sys.argv[2]] if sys.argv[2:] else save_in_turns
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     state = {f"part {number}": torch.randn(BYTES // 4 // PARTS) for number in range(PARTS)}

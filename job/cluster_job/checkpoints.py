@@ -1,10 +1,11 @@
 """Where a run's checkpoints lie, and which of them is whole: without torch.
 
 A checkpoint is a directory `step-<number>-<attempt>` below the run's. It is whole when its file `.complete` names
-every other file with its size, and each is there: that file is written last, when all others are durable. Each start
-of a job has an attempt of its own, so that a process that a failure left behind writes into no later one's files.
+every other file with its size, and each is there: that file is written last, when all others are durable. It holds
+the files' digests, which are compared before a checkpoint is loaded. Each start of a job has an attempt of its own,
+so that a process that a failure left behind writes into no later one's files.
 
-Nothing is renamed and no directory has to be fsynced, so that this holds on a local disk, on FSx for Lustre and on
+No write needs a rename or the fsync of a directory, so that this holds on a local disk, on FSx for Lustre and on
 Mountpoint for Amazon S3, which offers neither and uploads a file at its fsync:
 https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md. `training-cluster checkpoints` knows the marker.
 """
@@ -14,12 +15,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from enum import Enum
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
+from cluster_job.digests import ALGORITHM, DIGESTS
 from cluster_job.intervals import History
 
 MARKER = ".complete"
@@ -27,9 +31,31 @@ LATEST = "latest"
 """A symbolic link to the newest whole checkpoint, where the file system has links."""
 
 KEPT = 2
-"""How many whole checkpoints of a run are kept by default."""
+"""The number of newest whole checkpoints of a run that are kept by default."""
 
+KEPT_HOURLY = 2
+"""The number of hours of which the first whole checkpoint is kept by default: at least one is an hour old."""
+
+KEPT_DAILY = 2
+"""The same of days in UTC."""
+
+_HOUR, _DAY = len("2026-11-28T10"), len("2026-11-28")  # of a time in ISO 8601
+_ROLLED_BACK = ".rolled-back-to-{step}"
 _NAME = re.compile(r"step-(\d{9,})-[0-9a-f]{8}")
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+class Aside(Enum):
+    """The reason for which a whole checkpoint is kept and no longer used: its name ends in it."""
+
+    DAMAGED = ".damaged"
+    """Its contents are not those that were written."""
+
+    ABANDONED = ".abandoned"
+    """The run went back to an earlier step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +68,19 @@ class Checkpoint:
         ended: Whether the processes ended with it: by themselves, for a drain or for a node that joins, and by no
             failure.
         history: What the run had gone through.
+        written: When it was written, in UTC and ISO 8601. Empty: it is being written.
     """
 
     path: Path
     step: int
     ended: bool = False
     history: History = field(default_factory=History)
+    written: str = field(default="", compare=False)
+
+    @property
+    def marker(self) -> Path:
+        """The file that says that it is whole."""
+        return self.path / MARKER
 
 
 class CheckpointFolder:
@@ -55,12 +88,27 @@ class CheckpointFolder:
 
     Args:
         root: The run's directory.
-        keep: How many whole checkpoints are kept, at least 1: older ones are deleted when a newer one is whole.
+        keep: The number of newest whole checkpoints that are kept, at least 1: older ones are deleted when a newer
+            one is whole.
+        keep_hourly: The number of the last hours of which the first checkpoint is kept.
+        keep_daily: The same of days.
+        clock: Returns the time in UTC; a function that can be sent to the process that writes.
     """
 
-    def __init__(self, root: Path, *, keep: int = KEPT) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        keep: int = KEPT,
+        keep_hourly: int = 0,
+        keep_daily: int = 0,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
         self.root = root
         self._keep = keep
+        self._keep_hourly = keep_hourly
+        self._keep_daily = keep_daily
+        self._clock = clock
 
     @staticmethod
     def new_attempt() -> str:
@@ -94,7 +142,57 @@ class CheckpointFolder:
         """Return the newest whole checkpoint. None: there is none."""
         return next(reversed(self.all()), None)
 
-    def commit(self, checkpoint: Checkpoint, written: Iterable[str]) -> None:
+    def set_aside(self, path: Path, reason: Aside) -> Path:
+        """Keep a checkpoint and use it no longer: return its new directory.
+
+        Where the file system cannot rename it, a file in it has the same meaning.
+
+        Args:
+            path: Its directory.
+            reason: The reason.
+        """
+        aside = path.with_name(path.name + reason.value)
+        try:
+            path.rename(aside)
+        except OSError:
+            with contextlib.suppress(OSError):  # another replica has set it aside
+                write_durable(path / reason.value, b"")
+            return path
+        return aside
+
+    def set_damaged_aside(self) -> list[Path]:
+        """Set those checkpoints aside whose files are not as long as their markers say; return them."""
+        return [
+            self.set_aside(directory, Aside.DAMAGED)
+            for directory in list(self._directories())
+            if (found := _read_marker(directory)) is not None and _is_whole(directory, found) is False
+        ]
+
+    def damaged(self) -> list[Path]:
+        """Return the damaged checkpoints that were set aside."""
+        if not self.root.is_dir():
+            return []
+        suffix = Aside.DAMAGED.value
+        return sorted(one for one in self.root.iterdir() if one.name.endswith(suffix) or (one / suffix).exists())
+
+    def is_rolled_back(self, step: int) -> bool:
+        """Return whether the run went back to a step before: what is newer was written after that."""
+        return (self.root / _ROLLED_BACK.format(step=step)).exists()
+
+    def roll_back(self, to: Checkpoint) -> list[Path]:
+        """Set the checkpoints aside that are newer than one, and remember it; return them.
+
+        Args:
+            to: The checkpoint with which the run goes on.
+        """
+        newer = [self.set_aside(one.path, Aside.ABANDONED) for one in self.all() if one.step > to.step]
+        write_durable(self.root / _ROLLED_BACK.format(step=to.step), b"")
+        self._point(to.path)
+        return newer
+
+    def commit(
+        self, checkpoint: Checkpoint, written: Iterable[str], digests: Mapping[str, str] | None = None
+    ) -> None:
         """Mark a checkpoint as whole, let `latest` point to it, and delete what is older and not to keep.
 
         Older directories that are not whole are deleted too: a job that was killed left them. A newer one may be
@@ -103,6 +201,7 @@ class CheckpointFolder:
         Args:
             checkpoint: Its files are all written and durable.
             written: The files that all ranks wrote.
+            digests: The digests of files, by their names. Default: - none are compared when it is loaded.
 
         Raises:
             FileNotFoundError: Some of them lie elsewhere: ranks do not share the directory.
@@ -118,19 +217,35 @@ class CheckpointFolder:
             "step": checkpoint.step,
             "ended": checkpoint.ended,
             "history": asdict(checkpoint.history),
-            "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "written": self._clock().isoformat(timespec="seconds"),
             "files": files,
         }
+        if digests:
+            details[DIGESTS] = {"algorithm": ALGORITHM, "files": dict(digests)}
         write_durable(checkpoint.path / MARKER, json.dumps(details, indent=1).encode())
         self._point(checkpoint.path)
-        kept = {checkpoint.path, *(one.path for one in self.all()[-self._keep :])}
+        kept = {checkpoint.path, *self._kept(self.all())}
         for directory in self._directories():
             if directory not in kept and _step(directory) <= checkpoint.step:
                 _remove(directory)
 
+    def _kept(self, whole: Sequence[Checkpoint]) -> Iterator[Path]:
+        yield from (one.path for one in whole[-self._keep :])
+        for count, length in ((self._keep_hourly, _HOUR), (self._keep_daily, _DAY)):
+            first: dict[str, Path] = {}
+            for one in sorted(whole, key=lambda one: (one.written, one.step)):
+                first.setdefault(one.written[:length], one.path)
+            yield from list(first.values())[len(first) - count if count < len(first) else 0 :]
+
     def _directories(self) -> Iterator[Path]:
         if self.root.is_dir():
-            yield from (one for one in self.root.iterdir() if _NAME.fullmatch(one.name) and one.is_dir())
+            for one in self.root.iterdir():
+                if (
+                    _NAME.fullmatch(one.name)
+                    and one.is_dir()
+                    and not any((one / why.value).exists() for why in Aside)
+                ):
+                    yield one
 
     def _point(self, path: Path) -> None:
         link = self.root / f".{LATEST}-{path.name}"
@@ -145,17 +260,37 @@ def read_checkpoint(directory: Path) -> Checkpoint | None:
     Args:
         directory: The checkpoint's directory.
     """
+    details = _read_marker(directory)
+    if details is None or not _is_whole(directory, details):
+        return None
     try:
-        details = json.loads((directory / MARKER).read_bytes())
-        if any((directory / name).stat().st_size != size for name, size in details["files"].items()):
-            return None
         return Checkpoint(
             path=directory,
             step=int(details["step"]),
             ended=bool(details["ended"]),
             history=History(**details["history"]),
+            written=str(details.get("written", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_marker(directory: Path) -> dict[str, Any] | None:
+    """Return what a marker holds. None: there is none, or it is not whole itself."""
+    try:
+        details = json.loads((directory / MARKER).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return details if isinstance(details, dict) and isinstance(details.get("files"), dict) else None
+
+
+def _is_whole(directory: Path, details: Mapping[str, Any]) -> bool | None:
+    """Return whether all files are there and as long as the marker says. None: they cannot be looked at now."""
+    try:
+        return all((directory / name).stat().st_size == size for name, size in details["files"].items())
+    except FileNotFoundError:
+        return False
+    except OSError:
         return None
 
 

@@ -90,6 +90,10 @@ class Cadence:
         """Begin the next interval."""
         self._last = self._clock()
 
+    def again(self) -> None:
+        """Let the next checkpoint be due in a minute: this one was not written."""
+        self._last = self._clock() - self.interval + LEAST_SECONDS
+
     def measured(self, *, stall: float, writing: float) -> None:
         """Set the interval from what the last checkpoint cost.
 

@@ -7,15 +7,15 @@ a second rank with the same random numbers would be worse than none.
 """
 
 import io
-import pickle
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
+from cluster_job.plain_values import NotPlainError, from_json, to_json
 from cluster_job.torch_ranks import TorchRanks
 
 PREFIX = "values of rank "
@@ -40,21 +40,37 @@ class RankValues:
     paths: Collection[Place]
     values: Mapping[Place, Any]
 
-    def to_bytes(self) -> bytes:
-        """Return it as a checkpoint holds it."""
-        stream = io.BytesIO()
-        torch.save((list(self.paths), dict(self.values)), stream)
-        return stream.getvalue()
+    def to_tensor(self) -> torch.Tensor:
+        """Return it as a checkpoint holds it: torch reads tensors without running code, and other values not."""
+        text = to_json([list(self.paths), list(self.values.items())])
+        return torch.frombuffer(bytearray(text), dtype=torch.uint8)
 
     @classmethod
-    def from_bytes(cls, text: bytes) -> "RankValues":
-        """Return what a checkpoint holds.
+    def from_tensor(cls, text: torch.Tensor) -> "RankValues":
+        """Return the values that a checkpoint holds.
 
         Args:
-            text: What `to_bytes` returned; as trustworthy as the checkpoint, which torch unpickles too.
+            text: The result of `to_tensor`.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        paths, items = from_json(bytes(text.tolist()))
+        return cls(paths=set(paths), values=dict(items))
+
+    @classmethod
+    def from_pickle(cls, text: bytes) -> "RankValues":
+        """Return the values that an earlier release wrote; who wrote them can run code here.
+
+        Args:
+            text: The pickle.
         """
         paths, values = torch.load(io.BytesIO(text), map_location="cpu", weights_only=False)
         return cls(paths=set(paths), values=values)
+
+
+class UntrustedError(RuntimeError):
+    """A checkpoint holds a pickle that nobody has asked to read."""
 
 
 def key_of(rank: int, world_size: int) -> str:
@@ -71,14 +87,16 @@ def apart(plain: Plain, names: Collection[str], ranks: TorchRanks) -> Plain:
         ranks: The ranks that save together.
     """
     own = dict(_leaves({name: plain[name] for name in names}))
-    digests = ranks.gather({path: digest for path, value in own.items() if (digest := _digest(value)) is not None})
+    digests = ranks.gather(
+        {path: found for path, value in own.items() if (found := _digest(path, value)) is not None}
+    )
     known = sorted({path for each in digests for path in each}, key=repr)
     differing = [path for path in known if len({each.get(path) for each in digests}) > 1]
     if not known:
         return plain
     kept = differing if ranks.rank else known
     values = RankValues(paths=differing, values={path: own[path] for path in kept if path in own})
-    return {**_without(plain, set(known)), key_of(ranks.rank, ranks.world_size): values.to_bytes()}
+    return {**_without(plain, set(known)), key_of(ranks.rank, ranks.world_size): values.to_tensor()}
 
 
 def hide(plain: Plain, paths: Collection[Place]) -> Plain:
@@ -154,19 +172,17 @@ def _filled_tensor(value: object, own: object) -> object:
     return own
 
 
-def _digest(value: object) -> bytes | None:
+def _digest(path: Place, value: object) -> bytes | None:
     """Return what is equal for equal values. None: it is sharded or large, and torch's own to keep."""
-    leaves, structure = tree_flatten(value)
-    digest = blake2b(str(structure).encode(), digest_size=16)
-    for leaf in leaves:
-        if isinstance(leaf, set | frozenset):  # each process has an order of its own
-            parts = [_digest(one) for one in leaf]
-            digest.update(b"".join(sorted(part for part in parts if part is not None)))
-        elif not isinstance(leaf, torch.Tensor):
-            digest.update(pickle.dumps(leaf))
-        elif type(leaf) not in _PLAIN or leaf.numel() * leaf.element_size() > _LARGEST_BYTES:
-            return None
-        else:
-            contents = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            digest.update(f"{leaf.dtype} {tuple(leaf.shape)}".encode() + bytes(contents.tolist()))
-    return digest.digest()
+    tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    if any(type(one) not in _PLAIN or one.numel() * one.element_size() > _LARGEST_BYTES for one in tensors):
+        return None
+    try:
+        return blake2b(to_json([path, value]), digest_size=16).digest()
+    except NotPlainError as error:
+        where = ".".join(map(str, path))
+        raise TypeError(
+            f"{where} in the state of the checkpoint holds a {error}, which only a pickle can keep: give "
+            "run.checkpoint numbers, strings, tensors, arrays, lists, tuples, sets and dictionaries of them, or an "
+            "object with state_dict() and load_state_dict()"
+        ) from None

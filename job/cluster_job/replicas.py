@@ -251,6 +251,14 @@ class ReplicaRanks:
         """
         return self._group.from_first(make)
 
+    def all(self, value: bool) -> bool:
+        """Return whether a value is true on all ranks of this replica.
+
+        Args:
+            value: This rank's value.
+        """
+        return self._group.all(value)
+
     def agree(self, wish: int) -> int:
         """Return the highest wish of all ranks of all replicas.
 

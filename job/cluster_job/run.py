@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from cluster_job.checkpoints import KEPT, CheckpointFolder
+from cluster_job.checkpoints import KEPT, KEPT_DAILY, KEPT_HOURLY, CheckpointFolder
 from cluster_job.drain import drain_request
 from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
@@ -37,8 +37,10 @@ class Run:
         name: The run's name. Default: - what `cluster-run`, Slurm or Kubernetes calls the job.
         checkpoints: Where checkpoints go: a directory that all nodes share. Default: - what the cluster says, or
             `checkpoints/` in the working directory.
-        keep: How many whole checkpoints are kept, at least 1; while the next is written there is room for one more.
-            Default: - 2.
+        keep: The number of newest whole checkpoints that are kept, at least 1. Default: - 2.
+        keep_hourly: The number of the last hours of which the first checkpoint is kept, too. Default: - 2.
+        keep_daily: The same of days in UTC. Default: - 2. The directory needs room for the sum of the three, and for
+            one more while it is written.
         flops_per_sample: The floating-point operations for one sample, forward and backward, from which the
             model's FLOPs utilization (MFU) follows. Default: - MFU is not reported.
         cost_cap_usd: The USD the run may cost; beyond them an alarm's metric rises. Default: - no cap.
@@ -51,6 +53,8 @@ class Run:
         name: str | None = None,
         checkpoints: str | None = None,
         keep: int = KEPT,
+        keep_hourly: int = KEPT_HOURLY,
+        keep_daily: int = KEPT_DAILY,
         flops_per_sample: float | None = None,
         cost_cap_usd: float | None = None,
     ) -> None:
@@ -58,6 +62,9 @@ class Run:
             raise ValueError(f"global_batch must be at least 1 sample, got {global_batch}")
         if keep < 1:
             raise ValueError(f"keep must be at least 1 checkpoint, got {keep}")
+        for setting, value in (("keep_hourly", keep_hourly), ("keep_daily", keep_daily)):
+            if value < 0:
+                raise ValueError(f"{setting} must be at least 0 checkpoints, got {value}")
         self.global_batch = global_batch
         self.environment: Environment = read_environment()
         self.name = name or self.environment.run
@@ -68,12 +75,15 @@ class Run:
             )
         self.checkpoints = checkpoints
         self.keep = keep
+        self.keep_hourly = keep_hourly
+        self.keep_daily = keep_daily
         self.flops_per_sample = flops_per_sample
         self.cost_cap_usd = cost_cap_usd
         self._count = 0
         self._step = 0
         self._shared: int | None = None
         self._has_reported = False
+        self._loss: SupportsFloat | None = None
         self._replicas: Replicas | None = None
 
     def steps(self, count: int) -> Iterator[int]:
@@ -101,7 +111,7 @@ class Run:
                     self._reporter.finish(complete=True)
                     return
                 self._step = step + 1
-                self._shared, self._has_reported = None, False
+                self._shared, self._has_reported, self._loss = None, False, None
                 self._reporter.begin(step)
                 yield step
                 if not self._has_reported and self._done > step:  # replicas may do it again
@@ -167,6 +177,8 @@ class Run:
             samples: How many samples this rank took.
         """
         self._has_reported = True
+        if samples:  # the mean of no samples is no number, and no sign of trouble
+            self._loss = getattr(loss, "detach", lambda: loss)()
         self._report(self._step - 1, loss=loss, samples=samples)
 
     def _report(self, step: int, *, loss: SupportsFloat | None, samples: int | None) -> None:
@@ -195,20 +207,35 @@ class Run:
     def checkpoint(self, state: State) -> None:
         """Save the state in the background, sharded, with a marker when it is whole.
 
-        When the run ends, after its last step or for a drain, it returns when the checkpoint is durable.
+        When the run ends, after its last step or for a drain, it returns when the checkpoint is durable. After a step
+        whose reported loss is no finite number on any rank nothing is written, and a line and an alarm say so.
 
         Args:
             state: What to save, by name.
         """
-        self._saver.checkpoint(state, self._done, last=self._last)
+        loss = None if self._loss is None else float(self._loss)
+        self._saver.checkpoint(state, self._done, last=self._last, loss=loss)
 
-    def restore(self, state: State) -> bool:
-        """Load the last whole checkpoint into the state; return whether there was one.
+    def restore(self, state: State, *, step: int | None = None, trusted: bool = False) -> bool:
+        """Load the newest whole checkpoint that all ranks can read into the state; return whether there was one.
+
+        A checkpoint that is damaged is kept under another name, and the next older one is loaded.
 
         Args:
             state: What was saved, by name.
+            step: The step to go back to: newer checkpoints are kept under other names. A run goes back to a step
+                once, so that the argument may stay in the script. Default: - the newest.
+            trusted: Whether to read values that an earlier release wrote as a pickle, which can run code of its
+                writer. Default: - such a checkpoint is an error.
+
+        Raises:
+            ValueError: There is no whole checkpoint of this step.
+            RuntimeError: There are checkpoints, and none can be read.
         """
-        return self._saver.restore(state)
+        is_loaded = self._saver.restore(state, step=step, trusted=trusted)
+        if self._replicas:
+            self._replicas.resume(self._saver.next_step)
+        return is_loaded
 
     def replicas(
         self,
@@ -268,7 +295,9 @@ class Run:
                 f"The launcher started {self.environment.world_size} ranks, and torch.distributed knows "
                 f"{group.world_size}: call torch.distributed.init_process_group() before the run is used"
             )
-        folder = CheckpointFolder(self._place() / self.name, keep=self.keep)
+        folder = CheckpointFolder(
+            self._place() / self.name, keep=self.keep, keep_hourly=self.keep_hourly, keep_daily=self.keep_daily
+        )
         ranks = self._replicas.ranks(group) if self._replicas else group
         saver = Saver(
             folder,
@@ -277,6 +306,7 @@ class Run:
             drained=lambda: drain_request() is not None,
             handover=Handover.of(os.environ),
             saved=self._reporter.saved,
+            refused=self._reporter.refused,
         )
         if self._replicas:
             self._replicas.resume(saver.next_step)

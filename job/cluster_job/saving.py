@@ -1,12 +1,16 @@
 """When a run saves, where it goes on, and when it ends for a drain: the same on every rank, without torch."""
 
+import math
+import sys
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from functools import partial
 from typing import Any, Protocol
 
-from cluster_job.checkpoints import Checkpoint, CheckpointFolder
+from cluster_job.checkpoints import Aside, Checkpoint, CheckpointFolder
+from cluster_job.digests import Unreadable
 from cluster_job.handover import Handover
 from cluster_job.intervals import Cadence, History
 
@@ -44,12 +48,17 @@ class Ranks(Protocol):
     def agree(self, wish: int) -> int:
         """Return the highest wish of an earlier call of all ranks, the same on each; 0: there was none."""
 
+    def all(self, value: bool) -> bool:
+        """Return on every rank whether a value is true on all."""
+
 
 class Storage(Protocol):
     """What reads and writes the state."""
 
-    def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
-        """Load a checkpoint into the state."""
+    def load(
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, trusted: bool = False
+    ) -> Unreadable | None:
+        """Load a checkpoint into the state; return on every rank why it cannot be read. None: it is loaded."""
 
     def save(
         self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[bool], None]
@@ -70,6 +79,7 @@ class Saver:
         drained: Returns whether this node is to be left.
         handover: Whether the ranks are to save for a node that joins.
         saved: Called with whether a checkpoint could be written.
+        refused: Called when none was written because the loss is no finite number.
         clock: Returns seconds that never go back.
     """
 
@@ -82,6 +92,7 @@ class Saver:
         drained: Callable[[], bool],
         handover: Handover,
         saved: Callable[[bool], None] = lambda _: None,
+        refused: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
@@ -90,12 +101,13 @@ class Saver:
         self._drained = drained
         self._handover = handover
         self._saved = saved
+        self._refused = refused
         self._clock = clock
         self._latest: Checkpoint | None
-        self._latest, self._attempt = ranks.from_first(self._open)
+        self._latest, self._attempt, self._damaged = ranks.from_first(self._open)
         self._cadence = Cadence(self._history(), ranks.world_size, clock)
         self._wish = self._agreed = Wish.NONE
-        self._restored = self.draining = False
+        self._restored = self.draining = self._is_refusing = False
         self._written: int | None = None
 
     @property
@@ -105,6 +117,7 @@ class Saver:
 
     def first_step(self) -> int:
         """Return `next_step`; raise where its checkpoint was not loaded: the steps before it would be lost."""
+        self._refuse_to_start_over()
         if self._latest is not None and not self._restored:
             raise RuntimeError(
                 f"{self._latest.path} holds the first {self._latest.step} steps: call run.restore(state) before "
@@ -112,17 +125,80 @@ class Saver:
             )
         return self.next_step
 
-    def restore(self, state: MutableMapping[str, Any]) -> bool:
-        """Load the newest whole checkpoint; return whether there was one.
+    def restore(self, state: MutableMapping[str, Any], *, step: int | None = None, trusted: bool = False) -> bool:
+        """Load the newest whole checkpoint that all ranks can read; return whether there is a checkpoint.
+
+        One that is damaged is set aside, and one that a rank cannot read is left where it is: in both cases all ranks
+        take the next older one.
 
         Args:
             state: What was saved, by name.
+            step: The step to go back to, once: when the run has gone back to it before, the newest one is loaded.
+            trusted: Whether to unpickle values that an earlier release wrote.
+
+        Raises:
+            ValueError: There is no whole checkpoint of this step.
+            RuntimeError: No checkpoint can be read. The run does not start again from its beginning by itself.
         """
-        if self._latest is None:
-            return False
-        self._storage.load(state, self._latest)
+        found, goes_back = self._ranks.from_first(lambda: self._candidates(step))
+        if step is not None and not found:
+            steps = ", ".join(str(one) for one in self._ranks.from_first(self._steps)) or "none"
+            raise ValueError(f"{self._folder.root} holds no whole checkpoint of step {step}; it holds: {steps}")
+        for number, checkpoint in enumerate(found):
+            problem = self._storage.load(state, checkpoint, trusted=trusted)
+            if problem is None:
+                self._go_on_from(checkpoint, goes_back=goes_back)
+                return True
+            self._ranks.from_first(partial(self._give_up, checkpoint, problem, found[number + 1 :]))
+        if found:
+            raise RuntimeError(
+                f"none of the {len(found)} checkpoints in {self._folder.root} can be read: the lines above say why. "
+                "Restore one, or start under another name."
+            )
+        self._refuse_to_start_over()
+        return False
+
+    def _refuse_to_start_over(self) -> None:
+        if self._latest is None and self._damaged:
+            raise RuntimeError(
+                f"{self._folder.root} holds only damaged checkpoints ({', '.join(self._damaged)}): restore one, "
+                "or delete them to start from step 0"
+            )
+
+    def _candidates(self, step: int | None) -> tuple[list[Checkpoint], bool]:
+        """Return what to try, the best first, and whether the run goes back to it."""
+        newest_first = self._folder.all()[::-1]
+        if step is None or self._folder.is_rolled_back(step):
+            return newest_first, False
+        return [one for one in newest_first if one.step == step], True
+
+    def _steps(self) -> list[int]:
+        return sorted({one.step for one in self._folder.all()})
+
+    def _give_up(self, checkpoint: Checkpoint, problem: Unreadable, others: Sequence[Checkpoint]) -> None:
+        kept = checkpoint.path
+        if problem.damaged:
+            kept = self._folder.set_aside(kept, Aside.DAMAGED)
+        then = f"the run falls back to step {others[0].step}" if others else "there is no other"
+        print(  # noqa: T201 - the job's log
+            f"The checkpoint of step {checkpoint.step} is not used, since {problem.reason}; {then}. Its files are "
+            f"kept in {kept}",
+            file=sys.stderr,
+        )
+
+    def _go_on_from(self, checkpoint: Checkpoint, *, goes_back: bool) -> None:
+        if goes_back:
+            newer = self._ranks.from_first(lambda: self._folder.roll_back(checkpoint))
+            if self._ranks.rank == 0:
+                names = ", ".join(path.name for path in newer) or "no checkpoint"
+                print(  # noqa: T201 - the job's log
+                    f"The run goes back to step {checkpoint.step} and no longer uses {names} in {self._folder.root}: "
+                    "delete what you no longer need",
+                    file=sys.stderr,
+                )
+        self._latest = checkpoint
+        self._cadence = Cadence(self._history(), self._ranks.world_size, self._clock)
         self._restored = True
-        return True
 
     def should_checkpoint(self, *, last: bool) -> bool:
         """Return whether to save now, the same on every rank.
@@ -151,23 +227,47 @@ class Saver:
             return Wish.NEWCOMER
         return Wish.PERIODIC if self._ranks.rank == 0 and self._cadence.due() else Wish.NONE
 
-    def checkpoint(self, state: MutableMapping[str, Any], step: int, *, last: bool) -> None:
+    def checkpoint(
+        self, state: MutableMapping[str, Any], step: int, *, last: bool, loss: float | None = None
+    ) -> None:
         """Save the state; when the processes end with it, return when it is durable.
+
+        With a loss that is no finite number on any rank nothing is written: the checkpoint would be the next to be
+        loaded, and would replace one of a time in which the run was well.
 
         Args:
             state: What to save, by name.
             step: The number of steps that are done.
             last: Whether the run's last step is done.
+            loss: The last step's loss on this rank. None: it is not known.
         """
         self._cadence.saved()
         handed_over = self._agreed is Wish.NEWCOMER
         if handed_over:
             self._handover.begun()
+        if not self._ranks.all(loss is None or math.isfinite(loss)):
+            self._refuse(step, loss)
+            if handed_over:
+                self._handover.ended(is_whole=True)  # the node that joins goes on from the checkpoint before
+            return
+        self._is_refusing = False
         if self._ranks.writes:
             ends = last or self.draining
             self._write(state, step, ended=ends or handed_over, wait=ends)
         if handed_over:
             self._handover.ended(is_whole=self._storage.wait())
+
+    def _refuse(self, step: int, loss: float | None) -> None:
+        self._cadence.again()
+        self._refused()
+        if self._ranks.rank == 0 and not self._is_refusing:
+            on = f"it is {loss} here" if loss is not None and not math.isfinite(loss) else "on another rank"
+            print(  # noqa: T201 - the job's log
+                f"The loss of step {step} is no finite number ({on}): no checkpoint is written until it is one, and "
+                "the newest whole one is kept",
+                file=sys.stderr,
+            )
+        self._is_refusing = True
 
     def _write(self, state: MutableMapping[str, Any], step: int, *, ended: bool, wait: bool) -> None:
         started = self._clock()
@@ -192,8 +292,14 @@ class Saver:
         """Return when what is being written is durable: what writes it ends with the job."""
         self._storage.wait()
 
-    def _open(self) -> tuple[Checkpoint | None, str]:
-        return self._folder.latest(), self._folder.new_attempt()
+    def _open(self) -> tuple[Checkpoint | None, str, list[str]]:
+        for path in self._folder.set_damaged_aside():
+            print(  # noqa: T201 - the job's log
+                f"A checkpoint is not used, since its files lack the sizes in its marker. It is kept in {path}",
+                file=sys.stderr,
+            )
+        damaged = [path.name for path in self._folder.damaged()]
+        return self._folder.latest(), self._folder.new_attempt(), damaged
 
     def _history(self) -> History:
         if self._latest is None:

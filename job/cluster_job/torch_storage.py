@@ -6,7 +6,6 @@ threads are not slowed down. https://docs.pytorch.org/docs/stable/distributed.ch
 
 import contextlib
 import multiprocessing
-import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
@@ -14,15 +13,14 @@ from concurrent import futures
 from concurrent.futures import Future
 from enum import IntEnum
 from multiprocessing.process import BaseProcess
-from pathlib import Path
+from pickle import UnpicklingError
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import _async_process_executor as executor
-from torch.distributed.checkpoint.filesystem import FileSystem
-from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     get_optimizer_state_dict,
@@ -30,10 +28,12 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
-from torch.utils._pytree import tree_leaves
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
-from cluster_job.rank_values import PREFIX, Place, RankValues, apart, hide, key_of, put_back
+from cluster_job.digests import Unreadable, has_digests, unreadable
+from cluster_job.rank_values import PREFIX, Place, RankValues, UntrustedError, apart, hide, key_of, put_back
+from cluster_job.staging import Stage
+from cluster_job.torch_files import CommittingWriter
 from cluster_job.torch_ranks import TorchRanks
 
 _POLL_SECONDS = 0.005
@@ -44,7 +44,15 @@ _ERROR_SECONDS = 5
 _PARTS = (torch.nn.Module, torch.optim.Optimizer)
 """Whose keys torch knows; the others' are values of the script."""
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps it
+
+_T = TypeVar("_T")
+
+_TORCHS_READER = "PytorchStreamReader"
+"""What torch's message begins with where an archive is not one."""
+
+
+class _DamagedError(Exception):
+    """A file of a checkpoint does not hold what torch writes."""
 
 
 class _Progress(IntEnum):
@@ -53,42 +61,6 @@ class _Progress(IntEnum):
     FAILED = 0
     AT_WORK = 1
     DURABLE = 2
-
-
-class _FileSystem(FileSystem):  # type: ignore[misc] # torch is not there when types are checked
-    """Files whose `.metadata` is copied where it cannot be renamed: on Mountpoint for Amazon S3."""
-
-    def rename(self, path: Any, new_path: Any) -> None:  # noqa: ANN401 - torch's own
-        try:
-            super().rename(path, new_path)
-        except OSError:
-            shutil.copyfile(path, new_path)
-
-
-class CommittingWriter(dcp.FileSystemWriter):  # type: ignore[misc]
-    """Writes a checkpoint, and marks it as whole when the files of all ranks are durable.
-
-    Args:
-        folder: The run's checkpoints.
-        checkpoint: What is written.
-    """
-
-    def __init__(self, folder: CheckpointFolder, checkpoint: Checkpoint) -> None:
-        super().__init__(checkpoint.path, sync_files=True)
-        self.fs = _FileSystem()
-        self._folder = folder
-        self._checkpoint = checkpoint
-
-    def finish(self, metadata: Any, results: Any) -> None:  # noqa: ANN401 - torch's own
-        """Write what was saved where, then the marker; torch calls it on one rank when all have written.
-
-        Args:
-            metadata: What was saved.
-            results: What each rank has written.
-        """
-        super().finish(metadata, results)
-        written = (result.storage_data.relative_path for each in results for result in each)
-        self._folder.commit(self._checkpoint, written)
 
 
 class TorchStorage:
@@ -102,20 +74,51 @@ class TorchStorage:
     def __init__(self, folder: CheckpointFolder, ranks: TorchRanks) -> None:
         self._folder = folder
         self._ranks = ranks
-        self._stager: Any = None
-        self._shared = self._failed = False
+        self._stage = Stage(ranks)
+        self._failed = False
         self._writing: Future[bool] | None = None
         self._writers: set[BaseProcess] = set()
 
-    def load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint) -> None:
+    def load(
+        self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, trusted: bool = False
+    ) -> Unreadable | None:
         """Load a checkpoint into the state, whatever the number of ranks that wrote it.
+
+        The ranks compare its files with their digests first. A state that does not fit is an error of the script: no
+        older checkpoint would be right.
 
         Args:
             state: What was saved, by name.
             checkpoint: Where it lies.
+            trusted: Whether to unpickle values that an earlier release wrote.
+
+        Returns:
+            The reason for which any rank cannot read it, the same on all. None: it is loaded.
         """
+        marker = checkpoint.marker
+        own = unreadable(marker, rank=self._ranks.rank, world_size=self._ranks.world_size)
+        problems = [one for one in self._ranks.gather(own) if one is not None]
+        if problems:
+            worst: Unreadable = max(problems, key=lambda one: one.damaged)
+            return worst
+        is_compared = self._ranks.all(has_digests(marker))
+        if not is_compared and self._ranks.rank == 0:
+            print(  # noqa: T201 - the job's log
+                f"{marker} holds no digests: the contents of the checkpoint are not compared with what was written.",
+                file=sys.stderr,
+            )
+        try:
+            self._load(state, checkpoint, trusted=trusted)
+        except CheckpointException as error:
+            problem = _unreadable(error, is_compared=is_compared)
+            if problem is None:
+                raise
+            return problem
+        return None
+
+    def _load(self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, trusted: bool) -> None:
         plain = state_dicts(state)
-        differing, values, own = self._rank_values(checkpoint)
+        differing, values, own = self._rank_values(checkpoint, trusted=trusted)
         shown = hide(plain, {*differing, *values})
         planner = dcp.DefaultLoadPlanner()
         dcp.load(shown, checkpoint_id=str(checkpoint.path), process_group=self._ranks.group, planner=planner)
@@ -144,20 +147,47 @@ class TorchStorage:
             else:
                 state[name] = plain[name]
 
-    def _rank_values(self, checkpoint: Checkpoint) -> tuple[Collection[Place], Mapping[Place, Any], bool]:
+    def _rank_values(
+        self, checkpoint: Checkpoint, *, trusted: bool
+    ) -> tuple[Collection[Place], Mapping[Place, Any], bool]:
         """Return where values differed by rank, what to put back, and whether what differed is in it."""
         reader = dcp.FileSystemReader(checkpoint.path)
-        keys = sorted(key for key in reader.read_metadata().state_dict_metadata if key.startswith(PREFIX))
+        metadata = self._on_each(lambda: _metadata(reader))
+        keys = sorted(key for key in metadata.state_dict_metadata if key.startswith(PREFIX))
         if not keys:
             return (), {}, True
         own = key_of(self._ranks.rank, self._ranks.world_size)
-        found = {key: b"" for key in (keys[0], own) if key in keys}
+        wanted = {key: metadata.state_dict_metadata[key] for key in (keys[0], own) if key in keys}
+        is_pickle = not hasattr(wanted[keys[0]], "size")
+        if is_pickle and not trusted:
+            raise UntrustedError(
+                f"{checkpoint.path} holds values that an earlier release wrote as a pickle, which can run code of "
+                "its writer: if you trust everyone who may write there, call run.restore(state, trusted=True)"
+            )
+        found = {key: b"" if is_pickle else torch.empty(one.size, dtype=torch.uint8) for key, one in wanted.items()}
         dcp.load(found, storage_reader=reader, process_group=self._ranks.group)
-        first = RankValues.from_bytes(found[keys[0]])
-        values = {path: value for path, value in first.values.items() if path not in first.paths}
-        if own in keys:
-            values |= RankValues.from_bytes(found[own]).values
-        return first.paths, values, own in keys
+        decode = RankValues.from_pickle if is_pickle else RankValues.from_tensor
+
+        def read() -> tuple[Collection[Place], Mapping[Place, Any]]:
+            first = decode(found[keys[0]])
+            values = {path: value for path, value in first.values.items() if path not in first.paths}
+            if own in keys:
+                values |= decode(found[own]).values
+            return first.paths, values
+
+        return (*self._on_each(read), own in keys)
+
+    def _on_each(self, act: Callable[[], _T]) -> _T:
+        """Return what each rank does by itself; fail on all ranks where it fails on one."""
+        value, failure = None, None
+        try:
+            value = act()
+        except Exception as error:
+            failure = error
+        failures = {rank: (one, None) for rank, one in enumerate(self._ranks.gather(failure)) if one is not None}
+        if failures:
+            raise CheckpointException("restore", failures)
+        return cast("_T", value)
 
     def save(
         self, state: MutableMapping[str, Any], checkpoint: Checkpoint, *, wait: bool, done: Callable[[bool], None]
@@ -183,15 +213,19 @@ class TorchStorage:
             dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
             done(True)
             return
-        starts = self._stager is None
+        started, was_shared = self._stage.started, self._stage.shared
+        self._stage.copy(plain)
+        shared = self._stage.shared
+        if was_shared and not shared:
+            self._end_writer()
+        starts = not started
         if starts:
-            self._stager = self._make_stager(plain)
             _end_writer_on_errors()
-        elif self._shared and not self._ranks.all(_lives() and not self._failed):
+        elif shared and not self._ranks.all(_lives() and not self._failed):
             self._end_writer()
             starts = True
         self._failed = False
-        kind = AsyncCheckpointerType.PROCESS if self._shared else AsyncCheckpointerType.THREAD
+        kind = AsyncCheckpointerType.PROCESS if shared else AsyncCheckpointerType.THREAD
         with _script_hidden() if starts else contextlib.nullcontext():
             others = set(multiprocessing.active_children())
             writing = dcp.async_save(
@@ -199,9 +233,9 @@ class TorchStorage:
                 storage_writer=writer,
                 process_group=self._ranks.group,
                 async_checkpointer_type=kind,
-                async_stager=self._stager,
+                async_stager=self._stage,
             )
-            while starts and self._shared and not writing.done():
+            while starts and shared and not writing.done():
                 self._writers = set(multiprocessing.active_children()) - others
                 if self._writers:
                     break
@@ -236,7 +270,7 @@ class TorchStorage:
         while (least := self._ranks.least(_progress(writing))) == _Progress.AT_WORK:
             futures.wait([writing], timeout=_PROGRESS_SECONDS)
         self._failed = least == _Progress.FAILED
-        if self._failed and self._shared:
+        if self._failed and self._stage.shared:
             futures.wait([writing], timeout=_ERROR_SECONDS)
             self._end_writer()
         futures.wait([writing])
@@ -248,27 +282,6 @@ class TorchStorage:
         for process in self._writers:
             process.kill()
             process.join(timeout=5)  # one that waits for a file system ends later
-
-    def _make_stager(self, plain: MutableMapping[str, Any]) -> DefaultStager:
-        """Return what copies the state; the choice between process and thread is the same on all ranks."""
-        size = sum(_bytes(leaf) for leaf in tree_leaves(plain))
-        fits = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > 1.1 * size
-        self._shared = self._ranks.distributed and self._ranks.all(fits)
-        if self._ranks.distributed and not self._shared:
-            print(  # noqa: T201 - the job's log
-                f"{SHARED_MEMORY} has no room for {size / 1e9:.1f} GB of state on each rank: a thread writes "
-                "checkpoints, which slows the job. Give the container more shared memory.",
-                file=sys.stderr,
-            )
-        cuda = torch.cuda.is_available()
-        return DefaultStager(
-            StagingOptions(
-                use_pinned_memory=cuda,
-                use_shared_memory=self._shared,
-                use_async_staging=False,
-                use_non_blocking_copy=cuda,
-            )
-        )
 
 
 def state_dicts(state: MutableMapping[str, Any]) -> dict[str, Any]:
@@ -306,9 +319,29 @@ def _unread(planner: dcp.DefaultLoadPlanner, state: Mapping[str, Any]) -> set[st
     return unread
 
 
-def _bytes(leaf: object) -> int:
-    local = leaf.to_local() if hasattr(leaf, "to_local") else leaf
-    return local.numel() * local.element_size() if isinstance(local, torch.Tensor) else 0
+def _metadata(reader: dcp.FileSystemReader) -> Any:  # noqa: ANN401 - torch's own
+    try:
+        return reader.read_metadata()
+    except OSError:
+        raise
+    except Exception as error:  # whatever a pickle of other bytes raises
+        raise _DamagedError(f".metadata cannot be read ({error})") from error
+
+
+def _unreadable(error: CheckpointException, *, is_compared: bool) -> Unreadable | None:
+    """Return why a checkpoint cannot be read. None: it can, and what the script gives does not fit.
+
+    Args:
+        error: What failed on which ranks.
+        is_compared: Whether its files hold what was written: then no content is damage.
+    """
+    for rank, (failure, _) in error.failures.items():
+        if isinstance(failure, OSError):
+            return Unreadable(reason=f"rank {rank} cannot read it ({failure})", damaged=False)
+        is_content = isinstance(failure, _DamagedError | UnpicklingError | EOFError) or _TORCHS_READER in str(failure)
+        if is_content and not is_compared:
+            return Unreadable(reason=f"rank {rank} cannot read it ({failure})".splitlines()[0], damaged=True)
+    return None
 
 
 def _progress(is_whole: "Future[bool]") -> _Progress:

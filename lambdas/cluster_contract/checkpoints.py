@@ -35,8 +35,14 @@ MARKERS = frozenset({".complete", ".metadata"})
 RESTORING = ".training-cluster-restore"
 """How the name of the directory ends in which `training-cluster checkpoints restore` works."""
 
-UNFINISHED = (".partial", RESTORING)
-"""How directories end that are no complete checkpoints, whatever they hold: they are not in place yet."""
+SET_ASIDE = (".damaged", ".abandoned")
+"""The ends of the names of directories that `Run` keeps and no longer uses."""
+
+UNFINISHED = (".partial", RESTORING, *SET_ASIDE)
+"""The ends of the names of directories that are no complete checkpoints, whatever they hold."""
+
+DIGESTS = "digests"
+"""The key in a marker of `Run` that holds the algorithm and the digest of each file, as S3 writes them."""
 
 
 @dataclass(frozen=True, kw_only=True)

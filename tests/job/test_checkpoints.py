@@ -1,11 +1,16 @@
+import base64
+import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster_job import Run
-from cluster_job.checkpoints import LATEST, MARKER, Checkpoint, CheckpointFolder, read_checkpoint
+from cluster_job.checkpoints import LATEST, MARKER, Aside, Checkpoint, CheckpointFolder, read_checkpoint
+from cluster_job.digests import DigestStream, Unreadable, file_digest, has_digests, unreadable
 from cluster_job.intervals import History
 
 
@@ -132,6 +137,115 @@ def test_the_newest_whole_checkpoint_is_kept_until_the_next_is_whole(tmp_path: P
     assert [one.step for one in (save(folder, 3), *folder.all())] == [3, 3]
 
 
-def test_at_least_one_checkpoint_is_kept() -> None:
-    with pytest.raises(ValueError, match="keep must be at least 1 checkpoint, got 0"):
-        Run(global_batch=1, keep=0)
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("keep", 0, "keep must be at least 1 checkpoint, got 0"),
+        ("keep_hourly", -1, "keep_hourly must be at least 0 checkpoints, got -1"),
+        ("keep_daily", -1, "keep_daily must be at least 0 checkpoints, got -1"),
+    ],
+)
+def test_numbers_of_kept_checkpoints_are_checked(setting: str, value: int, message: str) -> None:
+    settings: dict[str, Any] = {setting: value}
+    with pytest.raises(ValueError, match=message):
+        Run(global_batch=1, **settings)
+
+
+def test_the_first_checkpoints_of_hours_and_days_are_kept_and_no_more(tmp_path: Path) -> None:
+    """One every ten minutes for four days, as steps that count the minutes."""
+    start, day = datetime(2026, 11, 24, tzinfo=UTC), 24 * 60
+    folder = CheckpointFolder(tmp_path, keep=2, keep_hourly=2, keep_daily=2)
+    kept: list[Checkpoint] = []
+    for minute in range(5, 4 * day, 10):
+        written = (start + timedelta(minutes=minute)).isoformat()
+        whole = [*kept, Checkpoint(path=folder.path(minute, "0" * 8), step=minute, written=written)]
+        paths = set(folder._kept(whole))
+        kept = [one for one in whole if one.path in paths]
+        assert len(kept) <= 6
+        assert minute < 65 or any(minute - one.step >= 60 for one in kept)
+        assert minute < day + 5 or any(minute - one.step >= day for one in kept)
+    end = 4 * day - 5
+    assert [one.step for one in kept] == [2 * day + 5, 3 * day + 5, end - 110, end - 50, end - 10, end]
+
+
+def test_without_hours_and_days_only_the_newest_are_kept(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 24, tzinfo=UTC)
+    folder = CheckpointFolder(tmp_path / "run", clock=lambda: now)
+    hourly = CheckpointFolder(tmp_path / "hourly", keep=1, keep_hourly=1, clock=lambda: now)
+    for step in range(1, 5):
+        now += timedelta(minutes=20)
+        save(folder, step)
+        save(hourly, step)
+    assert [one.step for one in folder.all()] == [3, 4]
+    assert [one.step for one in hourly.all()] == [3, 4], "the first of its hour, and the newest"
+
+
+def test_a_checkpoint_of_another_size_is_set_aside_and_never_deleted(folder: CheckpointFolder) -> None:
+    older, newest = save(folder, 1), save(folder, 2)
+    (newest.path / "__1_0.distcp").write_bytes(b"x")
+    unfinished = write(folder, 3)
+    assert folder.set_damaged_aside() == [newest.path.with_name(f"{newest.path.name}.damaged")]
+    assert folder.latest() == older
+    for step in range(4, 8):
+        save(folder, step)
+    assert newest.path.with_name(f"{newest.path.name}.damaged").is_dir()
+    assert not unfinished.path.exists()
+
+
+def test_a_checkpoint_is_set_aside_where_nothing_can_be_renamed(
+    folder: CheckpointFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "rename", refuse)  # as on Mountpoint for Amazon S3
+    older, newest = save(folder, 1), save(folder, 2)
+    assert folder.set_aside(newest.path, Aside.DAMAGED) == newest.path
+    assert folder.latest() == older
+    for step in range(4, 8):
+        save(folder, step)
+    assert newest.path.is_dir()
+
+
+DIGESTS = {"__0_0.distcp": file_digest, "__1_0.distcp": file_digest}
+
+
+def with_digests(folder: CheckpointFolder, step: int) -> Checkpoint:
+    checkpoint = write(folder, step)
+    folder.commit(checkpoint, DIGESTS, {name: digest(checkpoint.path / name) for name, digest in DIGESTS.items()})
+    return checkpoint
+
+
+def test_other_contents_of_the_same_size_are_found_by_the_rank_that_compares_the_file(
+    folder: CheckpointFolder,
+) -> None:
+    checkpoint = with_digests(folder, 1)
+    assert has_digests(checkpoint.marker)
+    assert [unreadable(checkpoint.marker, rank=rank, world_size=2) for rank in range(2)] == [None, None]
+    (checkpoint.path / "__1_0.distcp").write_bytes(b"xy")
+    assert folder.latest() == checkpoint, "its sizes are right"
+    found = [unreadable(checkpoint.marker, rank=rank, world_size=2) for rank in range(2)]
+    assert found == [None, Unreadable(reason="__1_0.distcp does not hold what was written", damaged=True)]
+    assert unreadable(checkpoint.marker) == found[1], "one rank compares all files"
+    (checkpoint.path / "__1_0.distcp").unlink()
+    missing = unreadable(checkpoint.marker)
+    assert missing is not None
+    assert not missing.damaged, "it is perhaps there for other ranks, and another time"
+
+
+def test_a_marker_of_an_earlier_release_has_nothing_to_compare(folder: CheckpointFolder) -> None:
+    checkpoint = save(folder, 1)
+    assert not has_digests(checkpoint.marker)
+    assert unreadable(checkpoint.marker) is None
+
+
+def test_the_digest_of_a_stream_is_that_of_the_file(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as raw:
+        stream = DigestStream(raw)
+        for piece in (b"1234", memoryview(b"56789")):
+            stream.write(piece)
+        os.fsync(stream.fileno())
+        assert (tmp_path / "file").read_bytes() == b"123456789", "what fsync writes is all there is"
+        assert stream.tell() == 9
+    assert stream.digest == file_digest(tmp_path / "file")
+    assert base64.b64decode(stream.digest).hex() == "cbf43926", "the check value of CRC-32"

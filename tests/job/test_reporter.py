@@ -176,7 +176,7 @@ def test_rank_0_reports_once_a_minute(tmp_path: Path) -> None:
     assert found == {name: pytest.approx(values) for name, values in minutes.items()}
     by_cluster = {name for name in expected if scene.cloudwatch.values(name, "Cluster")}
     # Goodput of less than an hour would alarm at each start.
-    assert by_cluster == {"SecondsWithoutStep", "CostPercentOfCap", "SlowRanks", "LowUtilization"}
+    assert by_cluster == {"SecondsWithoutStep", "CostPercentOfCap", "SlowRanks", "NonFiniteLoss", "LowUtilization"}
     assert [line["step"] for line in scene.lines] == [59, 119]
     assert {line["world_size"] for line in scene.lines} == {16}
 

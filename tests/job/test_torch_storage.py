@@ -39,7 +39,7 @@ model = torch.nn.Linear(8, 8)
 wrapped = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 state = {"model": wrapped, "optimizer": optimizer, "scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 3)}
-run = Run(global_batch=6, name="run", checkpoints=str(folder), keep=1)
+run = Run(global_batch=6, name="run", checkpoints=str(folder), keep=1, keep_hourly=0, keep_daily=0)
 run.restore(state)
 world = dist.get_world_size()
 for step in run.steps(count):
@@ -193,7 +193,7 @@ import torch.distributed as dist
 from cluster_job import Run
 
 dist.init_process_group("gloo")
-run = Run(global_batch=2, name="run", checkpoints=sys.argv[1])
+run = Run(global_batch=2, name="run", checkpoints=sys.argv[1], keep_hourly=0, keep_daily=0)
 
 def send(name):
     [writer] = multiprocessing.active_children()

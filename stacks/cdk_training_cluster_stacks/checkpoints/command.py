@@ -1,5 +1,6 @@
 """`training-cluster checkpoints`: reads what a user wrote, and shows checkpoints and what became of them."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -129,6 +130,7 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
         _warn(doubts)
     else:
         problems += doubts
+    _warn(source.foreign_owner(files, os.getuid()))
     act: partial[tuple[FileResult, ...]]
     if destination.startswith("s3://"):
         place = place_of_url(destination)

@@ -10,19 +10,23 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
 
 import base64
 import hashlib
+import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cdk_training_cluster_stacks.checkpoints.refusals import explained
 from cdk_training_cluster_stacks.checkpoints.source import StoredObject
+from cluster_contract.checkpoints import DIGESTS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _DIRECTORY_BUCKET = "--x-s3"
+_MARKER, _LARGEST_MARKER = ".complete", 2**26
 _NOT_THE_MD5 = {"aws:kms", "aws:kms:dsse", "aws:fsx"}
 
 
@@ -77,12 +81,14 @@ class Proof:
         algorithm: The algorithm of its checksum. Empty: it has none that can be compared.
         checksum: The checksum in base64.
         parts: Its parts, if the checksum is one of theirs.
+        source: What says so.
     """
 
     bytes: int
     algorithm: str = ""
     checksum: str = ""
     parts: tuple[Part, ...] = ()
+    source: str = "S3"
 
 
 class Comparison:
@@ -120,7 +126,7 @@ class Comparison:
         """Return in what the contents differ. None: in nothing that S3 says."""
         proof = self._proof
         if self._read != proof.bytes:
-            return f"it has {self._read:,} bytes, where S3 says {proof.bytes:,}"
+            return f"it has {self._read:,} bytes, where {proof.source} says {proof.bytes:,}"
         if self._running is None:
             return None
         if not proof.parts:
@@ -133,8 +139,36 @@ class Comparison:
             whole.update(b"".join(self._digests))
             found = _text(whole.digest())
         if found != proof.checksum:
-            return f"its {proof.algorithm} is {found}, where S3 says {proof.checksum}"
+            return f"its {proof.algorithm} is {found}, where {proof.source} says {proof.checksum}"
         return None
+
+
+def written_proofs(client: "S3Client", files: Sequence[StoredObject]) -> Mapping[str, Proof]:
+    """Return the digests that `Run` took of a checkpoint's files while it wrote them, by their paths.
+
+    Args:
+        client: S3.
+        files: The checkpoint's files. Other programs write markers that hold no digests.
+    """
+    marker = next((each for each in files if each.path == _MARKER and 0 < each.bytes <= _LARGEST_MARKER), None)
+    if marker is None:
+        return {}
+    try:
+        given = json.loads(client.get_object(**marker.asked)["Body"].read())[DIGESTS]
+        algorithm, digests = str(given["algorithm"]), dict(given["files"])
+    except (ValueError, KeyError, TypeError):
+        return {}
+    except Exception as error:
+        if explained(error) is None:
+            raise
+        return {}  # the marker itself is a file that cannot be read, and is reported as one
+    if algorithm not in ALGORITHMS:
+        return {}
+    return {
+        each.path: Proof(bytes=each.bytes, algorithm=algorithm, checksum=str(digests[each.path]), source=_MARKER)
+        for each in files
+        if each.path in digests
+    }
 
 
 def ask_proof(client: "S3Client", stored: StoredObject) -> Proof:

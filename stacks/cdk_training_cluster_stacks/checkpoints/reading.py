@@ -59,15 +59,17 @@ class FileProblemError(Exception):
     """What is wrong with a file, as a sentence without its name."""
 
 
-def result_of(stored: StoredObject, proof: Proof) -> FileResult:
+def result_of(stored: StoredObject, proof: Proof, *others: Proof) -> FileResult:
     """Return what is known of a file whose contents do not differ from a proof.
 
     Args:
         stored: The file in S3.
         proof: What S3 says of it.
+        others: What else its contents were compared with.
     """
-    outcome = Outcome.PROVEN if proof.algorithm else Outcome.SIZE_ONLY
-    return FileResult(path=stored.path, bytes=stored.bytes, outcome=outcome, algorithm=proof.algorithm)
+    algorithm = next((one.algorithm for one in (proof, *others) if one.algorithm), "")
+    outcome = Outcome.PROVEN if algorithm else Outcome.SIZE_ONLY
+    return FileResult(path=stored.path, bytes=stored.bytes, outcome=outcome, algorithm=algorithm)
 
 
 def for_each(files: Sequence[StoredObject], act: Callable[[StoredObject], FileResult]) -> tuple[FileResult, ...]:
@@ -143,17 +145,21 @@ def pieces_of_file(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def difference(pieces: Iterator[bytes], proof: Proof, advance: Advance | None = None) -> str | None:
+def difference(
+    pieces: Iterator[bytes], proof: Proof, advance: Advance | None = None, *, others: Sequence[Proof] = ()
+) -> str | None:
     """Return in what contents differ from what S3 says. None: in nothing.
 
     Args:
         pieces: The contents.
         proof: What S3 says.
         advance: Called with the number of bytes that are done since its last call.
+        others: What else to compare them with.
     """
-    comparison = Comparison(proof)
+    comparisons = [Comparison(one) for one in (proof, *others)]
     for piece in pieces:
-        comparison.update(piece)
+        for comparison in comparisons:
+            comparison.update(piece)
         if advance is not None:
             advance(len(piece))
-    return comparison.difference()
+    return next((found for one in comparisons if (found := one.difference()) is not None), None)

@@ -29,6 +29,7 @@ _URL = re.compile(r"s3://([^/]+)/?(.*)")
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _NANOSECONDS = re.compile(r"([0-9]+)ns")
+_PICKLE = ".metadata"
 _DIRECTORY_BUCKET = "--x-s3"
 _DEFAULT_REGION = "us-east-1"
 _PARALLEL = 16
@@ -150,6 +151,25 @@ class Source:
         with plain_refusals(f"s3://{self.place.bucket}/{prefix}"):
             found = [self._stored(each, prefix) for each in self._contents(prefix, None)]
         return {each.path: each for each in found}
+
+    def foreign_owner(self, files: Sequence[StoredObject], own: int) -> tuple[str, ...]:
+        """Return a sentence about another user who wrote a checkpoint: loading it runs code of its writer.
+
+        FSx tells a file's owner in the metadata of its object:
+        https://docs.aws.amazon.com/fsx/latest/LustreGuide/posix-metadata-support.html
+
+        Args:
+            files: The checkpoint's files.
+            own: The user ID of who restores it.
+        """
+        pickle = next((each for each in files if each.path == _PICKLE), None)
+        if pickle is None:
+            return ()
+        with plain_refusals(pickle.where):
+            owner = self.client.head_object(**pickle.asked)["Metadata"].get("file-owner", "")
+        if not owner or owner == str(own):
+            return ()
+        return (f"user {owner} wrote the checkpoint, and you are user {own}: loading one can run code of its writer",)
 
     def _no_such(self, name: str, at: datetime | None) -> str:
         names = [each.name for each in self.found(at)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks.checkpoints.proof import ask_proof
+from cdk_training_cluster_stacks.checkpoints.proof import ask_proof, written_proofs
 from cdk_training_cluster_stacks.checkpoints.reading import (
     Advance,
     FileProblemError,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def verify(
     client: "S3Client", files: Sequence[StoredObject], advance: Advance, *, directory: Path | None = None
 ) -> tuple[FileResult, ...]:
-    """Read every file of a checkpoint, and compare it with S3's checksum and with a local copy.
+    """Read every file of a checkpoint, and compare it with S3's checksum, `Run`'s digest and a local copy.
 
     Args:
         client: S3.
@@ -34,15 +34,18 @@ def verify(
         directory: The local copy of the checkpoint. None: there is none.
     """
 
+    written = written_proofs(client, files)
+
     def one(stored: StoredObject) -> FileResult:
         proof = ask_proof(client, stored)
+        others = [written[stored.path]] if stored.path in written else []
         pieces = pieces_of_object(client, stored)
         if directory is not None:
             pieces = _compared(pieces, directory / stored.path, stored)
-        problem = difference(pieces, proof, advance)
+        problem = difference(pieces, proof, advance, others=others)
         if problem is not None:
             raise FileProblemError(problem)
-        return result_of(stored, proof)
+        return result_of(stored, proof, *others)
 
     return (*for_each(files, one), *_only_local(files, directory))
 
