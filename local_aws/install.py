@@ -300,6 +300,12 @@ _OTHERS: tuple[tuple[type, str, Any, str], ...] = (
         invocations.with_log_group(LambdaBackend.create_function),
         "logs into /aws/lambda/ alone",
     ),
+    (
+        LambdaBackend,
+        "add_permission",
+        event_invocations.permitted(LambdaBackend.add_permission),
+        "takes a permission for an alias for one for the function",
+    ),
     (LambdaBackend, "layers_versions_by_arn", layers.layer_version_by_arn, "sees no other account's layers"),
 )
 

@@ -8,16 +8,19 @@ from typing import Any
 from rich.console import Console
 
 from cluster_common.state_table import StateTable
-from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.claims import faults_value, verified_value
+from cluster_contract.faults import FaultAction, FaultKind, fault_name
 from cluster_contract.health import (
     REPORT_DETAIL_TYPE,
-    REPORT_SOURCE,
     NodeReport,
     ReportedCheck,
     ReportedFault,
     ReportKind,
+    report_source,
 )
 from cluster_contract.state import StatePart
+from cluster_contract.tags import FAULTS_TAG, VERIFIED_TAG
+from cluster_contract.times import time_text
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal.report import table_of
@@ -177,9 +180,22 @@ class RepairRun:
             checks=checks,
             serials=("1320000000001",),
         )
-        entry = {"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": report.to_json()}
+        self._tag(report)
+        source = report_source(self._cluster, f"AROAEXAMPLE:{self.story.node}")
+        entry = {"Source": source, "DetailType": REPORT_DETAIL_TYPE, "Detail": report.to_json()}
         self._aws.client("events").put_events(Entries=[entry])
         self.story.states[moment] = self._state()
+
+    def _tag(self, report: NodeReport) -> None:
+        """Write into the node's own tags what it says of itself, as its watchdog and its verification do."""
+        faults = [fault_name(one.kind, one.code) for one in report.faults]
+        if report.kind is ReportKind.DRAINED:
+            faults = [fault_name(_XID.kind, _XID.code)]
+        tags = {FAULTS_TAG: faults_value(report.boot_id, faults, drained=report.kind is ReportKind.DRAINED)}
+        if report.kind is ReportKind.VERIFIED:
+            tags[VERIFIED_TAG] = verified_value(report.boot_id, (), time_text(report.at))
+        written = [{"Key": key, "Value": value} for key, value in tags.items()]
+        self._aws.client("ec2").create_tags(Resources=[self.story.node], Tags=written)
 
     def _tick(self, moment: str) -> None:
         self._pass_a_minute()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools import Logger
 
 from cluster_contract.events import EVENT_FIELD, Event
+from cluster_contract.texts import printable
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
@@ -15,8 +16,6 @@ logger = Logger()
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, no line breaks, less than 100
 # characters.
 _SUBJECT_LENGTH = 99
-
-_ELLIPSIS = "..."
 
 
 def publish(sns: "SNSClient", topic_arn: str, title: str, text: str) -> None:
@@ -34,17 +33,3 @@ def subject(text: str) -> str:
 def one_line(text: str) -> str:
     """Turn what an operator or a program wrote into one line of at most 256 characters that hides nothing."""
     return printable(" ".join(text.split()), 256)
-
-
-def printable(text: str, most: int = 100) -> str:
-    """Turn text of an unknown writer, such as a tag's, into a line that hides nothing.
-
-    Args:
-        text: The text.
-        most: How many characters are kept; what is cut is shown by `...`.
-
-    Returns:
-        The text, with line breaks and control characters escaped.
-    """
-    line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    return line if len(line) <= most else line[: most - len(_ELLIPSIS)] + _ELLIPSIS

@@ -1,4 +1,4 @@
-"""The aliases through which the power function takes commands.
+"""The aliases through which functions take what not every caller may send them.
 
 Lambda does not say who invokes a function. Each alias has a permission of its own, and the context of an invocation
 names the alias: so the function knows which commands its caller may send.
@@ -23,3 +23,20 @@ class Alias(StrEnum):
 
     BUDGET = "budget"
     """For the spend function, which may stop and limit node groups."""
+
+
+EVENTS_ALIAS = "events"
+"""The alias of the health function, for EventBridge, which brings what nodes and AWS say of nodes."""
+
+# arn:aws:lambda:us-east-1:111122223333:function:name, and :alias where it is invoked through one.
+_PARTS_BEFORE_AN_ALIAS = 7
+
+
+def alias_of(function_arn: str) -> str:
+    """Return the name of the alias that a function is invoked through. Empty: none.
+
+    Args:
+        function_arn: The ARN that it is invoked by, as its context has it.
+    """
+    name = ":".join(function_arn.split(":")[_PARTS_BEFORE_AN_ALIAS:])
+    return "" if name == "$LATEST" else name

@@ -110,6 +110,39 @@ class Fault(NamedTuple):
         action = next((rule.action for rule in self.rules if rule.applies(text)), self.action)
         return self.repeat if repeated and self.repeat and action.drains else action
 
+    def action_said(self, said: FaultAction) -> FaultAction:
+        """Return what ends the fault, of which only a node has seen the text.
+
+        Args:
+            said: What the node says ends it. It counts where the table has it for some text or repetition.
+        """
+        known = (self.action, self.repeat, *(rule.action for rule in self.rules))
+        return said if said in known else self.action
+
+
+def fault_name(kind: FaultKind, code: str) -> str:
+    """Return what a fault is called in names of files and in tags.
+
+    Args:
+        kind: Where it is seen.
+        code: Its code.
+    """
+    return f"{kind.value}-{code}".lower()
+
+
+def fault_named(name: str) -> Fault:
+    """Return the row of a fault, with its own code.
+
+    Args:
+        name: What `fault_name` returns.
+
+    Raises:
+        ValueError: It is no fault's name.
+    """
+    kind, _, code = name.partition("-")
+    code = next((row.code for row in FAULTS.values() if fault_name(row.kind, row.code) == name), code)
+    return fault_of(FaultKind(kind), code)._replace(code=code)
+
 
 def fault_of(kind: FaultKind, code: str) -> Fault:
     """Return the row of a fault; of one that has none, a row that asks to observe it.

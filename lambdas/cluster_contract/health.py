@@ -6,22 +6,57 @@ Nodes run this module with Python 3.9 and its standard library. The function's s
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.texts import printable
 from cluster_contract.times import parse_time, time_text
 
-REPORT_SOURCE = "cdk-training-cluster"
-"""The `source` of a node's events; a node's role may put no other.
+_SOURCE = "cdk-training-cluster"
 
-Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
-"""
+# What is kept of a report: a node writes less, and whoever holds its credentials may write 256 KB.
+_MAX_FAULTS, _MAX_SERIALS, _MAX_CHECKS = 20, 32, 40
+_MAX_NAME, _MAX_SENTENCE = 100, 300
+_SERIAL = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 REPORT_DETAIL_TYPE = "Node report"
 """The `detail-type` of a node's events."""
+
+INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
+"""What the session of a role is called whose credentials EC2 gives to an instance: the instance's id."""
+
+
+def report_source(cluster: str, user_id: str) -> str:
+    """Return the `source` of a node's events, which names their sender: a node's role may put no other.
+
+    Args:
+        cluster: The cluster's name.
+        user_id: What IAM knows as `aws:userid`: the id of the role, a colon, and the name of its session.
+
+    Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html and
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
+    """
+    return f"{_SOURCE}/{cluster}/{user_id}"
+
+
+def read_source(source: object) -> tuple[str, str]:
+    """Return the cluster and the session that a `source` names.
+
+    Args:
+        source: The source of an event.
+
+    Raises:
+        ValueError: It is not the source of a node's events.
+    """
+    found = re.fullmatch(rf"{_SOURCE}/([^/]+)/[^/:]+:([^/:]+)", str(source))
+    if found is None:
+        raise ValueError(f"the source of a node's report must name its sender, got {printable(str(source))}")
+    return found[1], found[2]
+
 
 DRAIN_HOOK = "drain"
 """The lifecycle hook that keeps a node from its termination until its job has saved; the node completes it."""
@@ -130,7 +165,7 @@ class NodeReport:
 
     @classmethod
     def from_json(cls, detail: str | dict[str, Any]) -> NodeReport:
-        """Read an event's detail; names that a newer node writes are left out.
+        """Read an event's detail; names that a newer node writes are left out, and texts are cut and made printable.
 
         Args:
             detail: The detail, as text or as EventBridge gives it to a function.
@@ -140,32 +175,33 @@ class NodeReport:
         """
         raw = json.loads(detail) if isinstance(detail, str) else detail
         if not isinstance(raw, dict):
-            raise ValueError(f"a node's report must be an object, got {raw!r}")  # noqa: TRY004 (it is data)
+            raise ValueError(f"a node's report must be an object, got {printable(repr(raw))}")  # noqa: TRY004 (it is data)
         try:
             return cls(
                 **{name: _text(raw, name) for name in ("cluster", "node_group", "instance_id", "boot_id")},
                 kind=ReportKind(raw["kind"]),
                 at=parse_time(raw["at"]),
-                faults=tuple(_fault(one) for one in raw.get("faults", ())),
-                serials=tuple(str(one) for one in raw.get("serials", ())),
-                checks=tuple(_check(one) for one in raw.get("checks", ())),
+                faults=tuple(_fault(one) for one in raw.get("faults", ())[:_MAX_FAULTS]),
+                serials=tuple(filter(None, map(_serial, raw.get("serials", ())[:_MAX_SERIALS]))),
+                checks=tuple(_check(one) for one in raw.get("checks", ())[:_MAX_CHECKS]),
                 deadline=parse_time(raw["deadline"]) if raw.get("deadline") else None,
                 provisional=raw.get("provisional", False) is True,
-                sentence=str(raw.get("sentence", "")),
+                sentence=_sentence(raw, "sentence"),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"a node's report lacks something or has it in another form: {error!r}") from None
+            what = printable(repr(error))
+            raise ValueError(f"a node's report lacks something or has it in another form: {what}") from None
 
 
 def _fault(raw: dict[str, Any]) -> ReportedFault:
     return ReportedFault(
-        code=str(raw["code"]),
+        code=_text(raw, "code"),
         kind=FaultKind(raw["kind"]),
         action=FaultAction(raw["action"]),
-        device=str(raw.get("device", "")),
+        device=printable(str(raw.get("device", "")), _MAX_NAME),
         count=int(raw.get("count", 1)),
-        sentence=str(raw.get("sentence", "")),
-        serial=str(raw.get("serial", "")),
+        sentence=_sentence(raw, "sentence"),
+        serial=_serial(raw.get("serial", "")),
     )
 
 
@@ -173,12 +209,21 @@ def _check(raw: dict[str, Any]) -> ReportedCheck:
     return ReportedCheck(
         name=_text(raw, "name"),
         passed=raw["passed"] is True,
-        found=str(raw.get("found", "")),
-        floor=str(raw.get("floor", "")),
+        found=_sentence(raw, "found"),
+        floor=_sentence(raw, "floor"),
     )
+
+
+def _serial(raw: object) -> str:
+    """Return a serial; what cannot be one is unknown."""
+    return str(raw) if _SERIAL.fullmatch(str(raw)) else ""
+
+
+def _sentence(raw: dict[str, Any], name: str) -> str:
+    return printable(str(raw.get(name, "")), _MAX_SENTENCE)
 
 
 def _text(raw: dict[str, Any], name: str) -> str:
     if not isinstance(raw[name], str) or not raw[name]:
-        raise ValueError(f"{name} of a node's report must be text, got {raw[name]!r}")
-    return str(raw[name])
+        raise ValueError(f"{name} of a node's report must be text, got {printable(repr(raw[name]))}")
+    return printable(raw[name], _MAX_NAME)

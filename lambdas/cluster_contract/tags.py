@@ -29,8 +29,12 @@ POWER_TAG = "cdk-training-cluster:power"
 where the power function's record of the group is lost: what was stopped or limited then gets no more nodes."""
 
 VERIFIED_TAG = "cdk-training-cluster:verified"
-"""On an instance: whether its last verification passed, when, and which checks failed. The node writes it, and no
-decision rests on it."""
+"""On an instance: whether its last verification passed, when, during which boot, and which checks failed. The node
+writes it; nothing puts a node back into service of which it does not say that it passed."""
+
+FAULTS_TAG = "cdk-training-cluster:faults"
+"""On an instance: during which boot it runs, whether its job has ended, and its faults that a reboot or another node
+ends. The node writes it once it has such a fault, and nothing is rebooted or replaced for a fault that it lacks."""
 
 STACK_TAG = "cdk-training-cluster:stack"
 """On a Capacity Reservation that the reservation function made: the name of the stack that owns it."""

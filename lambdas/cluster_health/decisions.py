@@ -16,6 +16,7 @@ from cluster_health.outcomes import (
     IN_SERVICE,
     PLACE_WITHIN,
     TERMINATED,
+    UNCONFIRMED,
     Context,
     Finding,
     GroupView,
@@ -205,8 +206,7 @@ def _obstacles(
     notice = broken.node.notice
     if notice is not None and _is_soon(notice, context):
         yield Outcome.GOING, f"AWS takes it away ({notice.sentence})"
-    if not policy.act:
-        yield Outcome.REPORT, "the cluster's health policy only reports"
+    yield from _lacks_consent(broken, view, context)
     if wanted is None:
         yield Outcome.UNKNOWN, f"the power function's record of {view.name} could not be read"
         return
@@ -231,6 +231,14 @@ def _obstacles(
             Outcome.BUDGET,
             f"{spent} of {view.name} were repaired within {hours:g} hours, and max_repairs is {policy.max_repairs}",
         )
+
+
+def _lacks_consent(broken: _Broken, view: GroupView, context: Context) -> Iterator[tuple[Outcome, str]]:
+    if not context.policy.act:
+        yield Outcome.REPORT, "the cluster's health policy only reports"
+    if broken.instance_id in view.unconfirmed:
+        waits = context.is_recent(broken.need.since, PLACE_WITHIN)
+        yield (Outcome.UNKNOWN if waits else Outcome.HELD), UNCONFIRMED
 
 
 def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator[tuple[Outcome, str]]:

@@ -16,7 +16,7 @@ from cluster_common.state_table import StateChangedError
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_health.messages import finding_message
-from cluster_health.node_records import NodeRecord
+from cluster_health.node_records import MAX_MESSAGES, NodeRecord
 from cluster_health.outcomes import Finding, GroupView, Outcome
 from cluster_health.records import GroupRecord, Message, Repair
 from cluster_health.store import HealthStore
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
 
 _MAX_ERROR = 300
+
+_LAST = (
+    f"This is the last message about this node for now: there are {MAX_MESSAGES} in 24 hours at most. "
+    "`training-cluster events` shows what follows."
+)
 
 _VERBS: Mapping[Outcome, Callable[[NodeOwner, OwnedGroup, str], None]] = {
     Outcome.CORDON: lambda owner, group, one: owner.cordon(group, one),
@@ -68,7 +73,7 @@ class HealthExecutor:
 
     def _apply(self, view: GroupView, finding: Finding) -> bool:
         """Do one thing, and say whether it was this run that did it."""
-        if not self._record(finding) or not self._act(view, finding):
+        if not self._record(view, finding) or not self._act(view, finding):
             return False
         if finding.record is not None:
             self._logger.info(finding.reason, extra={EVENT_FIELD: Event.ACT, **keys_of(finding)})
@@ -78,13 +83,20 @@ class HealthExecutor:
             self._send(message, finding.node_group)
         return True
 
-    def _record(self, finding: Finding) -> bool:
+    def _record(self, view: GroupView, finding: Finding) -> bool:
         if finding.record is None:
             return True
         try:
             node, repair = self._store.nodes.get(finding.instance_id), finding.record.repair
             if finding.outcome is Outcome.REPLACE and node and repair:
-                self._store.remember_serials(node.bad_serials(repair), finding.instance_id, repair.reason)
+                others = {
+                    serial
+                    for one, other in self._store.nodes.items()
+                    if one != finding.instance_id and view.group is not None and one in view.group.nodes
+                    for serial in other.serials
+                }
+                bad = node.bad_serials(repair) - others
+                self._store.remember_serials(bad, finding.instance_id, repair.reason)
             is_done = finding.outcome not in _VERBS
             record = self._with_message(finding, finding.record) if is_done else finding.record
             self._store.save_group(finding.node_group, record)
@@ -175,11 +187,16 @@ class HealthExecutor:
         if self._is_sent(message):
             return True
 
+        node, now = self._store.nodes.get(message.instance_id), self._store.now
+        left = node.messages_left(now) if node is not None else MAX_MESSAGES
+
         def told(record: NodeRecord) -> NodeRecord:
-            return record.with_told(message.key)
+            return record.with_told(message.key, now if left > 0 else None)
 
         try:
-            publish(self._sns(), self._settings.topic_arn, message.subject, message.text)
+            if left > 0:
+                text = message.text if left > 1 else f"{message.text}\n\n{_LAST}"
+                publish(self._sns(), self._settings.topic_arn, message.subject, text)
             self._store.change_node(message.instance_id, node_group, told)
         except (*AWS_ERRORS, StateChangedError) as error:
             what = f"the message about {message.instance_id} could not be sent, or that could not be recorded"

@@ -17,10 +17,12 @@ from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
-from cluster_contract.health import NodeReport
+from cluster_contract.health import INSTANCE_ID, NodeReport
 from cluster_contract.health_settings import HealthFunctionSettings
+from cluster_contract.owners import OwnerKind
 from cluster_contract.state import StatePart
-from cluster_health.announcements import Announcement, Incoming, parse_event
+from cluster_health.announcements import Announcement, Incoming, Received, parse_event
+from cluster_health.claims import from_tags, with_claims
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor, keys_of
 from cluster_health.messages import notice_message
@@ -66,15 +68,19 @@ class Health:
             logger=logger,
         )
 
-    def run(self, event: Mapping[str, Any]) -> dict[str, object]:
+    def run(self, event: Mapping[str, Any], alias: str = "") -> dict[str, object]:
         """Do what an event asks for, and return a summary for operators.
+
+        Args:
+            event: The event.
+            alias: The alias that it came through. Default: - none.
 
         Raises:
             PartialFailureError: Something failed, after everything was tried. Of a report of a node Lambda then
                 tries again.
         """
         try:
-            incoming = parse_event(event)
+            incoming = parse_event(event, alias)
         except InvalidEventError:
             raise
         except ValueError as error:
@@ -112,23 +118,36 @@ class Health:
         groups = self._reader.read_groups()
         if incoming is Action.TICK:
             self._take_in_statuses(groups)
+            self._take_in_tags(groups)
         findings = self._decide(groups, list(self._settings.groups), acts=incoming is Action.TICK)
         if incoming is Action.TICK and not self._failures:
             self._forget_gone(groups)
         return findings
 
-    def _take_in(self, incoming: NodeReport | Announcement) -> list[Finding]:
+    def _take_in(self, incoming: Received | Announcement) -> list[Finding]:
         """Record what came of nodes of this cluster, and decide about their node groups."""
-        if isinstance(incoming, NodeReport):
-            if incoming.cluster != self._settings.cluster or incoming.node_group not in self._settings.groups:
-                self._logger.warning(f"a report of {incoming.instance_id} is left alone: it is of another cluster")
+        if isinstance(incoming, Received):
+            report, why = incoming.report, self._why_refused(incoming)
+            if why:
+                self._logger.warning(f"a report of {report.instance_id} is left alone: {why}")
                 return []
-            groups = self._reader.read_groups(incoming.node_group)
-            self._take_in_report(incoming, groups)
+            groups = self._reader.read_groups(report.node_group)
+            self._take_in_report(report, groups)
         else:
             groups = self._reader.read_groups()
             groups = self._take_in_announcement(incoming, groups)
         return self._decide(groups, list(groups), acts=True)
+
+    def _why_refused(self, received: Received) -> str:
+        """Say why a report does not count: a node speaks of itself alone. Empty: it does."""
+        report, sender = received.report, received.sender
+        group = self._settings.groups.get(report.node_group)
+        if report.cluster != self._settings.cluster or group is None:
+            return "it is of another cluster"
+        # HyperPod's service launches its nodes, and AWS does not say what the sessions of their role are called. The
+        # function never acts on these nodes.
+        is_unknown = group.owner_kind is OwnerKind.HYPERPOD_INSTANCE_GROUP and not INSTANCE_ID.fullmatch(sender)
+        return "" if sender == report.instance_id or is_unknown else f"{sender} has sent it"
 
     def _take_in_report(self, report: NodeReport, groups: Mapping[str, OwnedGroup]) -> None:
         group = groups.get(report.node_group)
@@ -175,6 +194,15 @@ class Health:
                 if since != node.down_since:
                     self._change_node(one, name, lambda node, since=since: replace(node, down_since=since))
                 self._take_in_schedule(one, name, node.notice, statuses)
+
+    def _take_in_tags(self, groups: Mapping[str, OwnedGroup]) -> None:
+        """Record the faults that tags name of nodes whose reports have never arrived."""
+        claims, known = self._reader.read_claims(), self._store.nodes
+        for name, group in groups.items():
+            for one in group.nodes.keys() & claims.keys():
+                node, claim = known.get(one), claims[one]
+                if (node is None or node.reported is None) and (claim.faults or node is not None):
+                    self._change_node(one, name, lambda node, claim=claim: from_tags(node, claim, self._now))
 
     def _take_in_schedule(self, instance_id: str, name: str, before: Notice | None, statuses: Statuses) -> None:
         notice = statuses.notices.get(instance_id)
@@ -234,6 +262,7 @@ class Health:
             whole = replace(
                 view, wanted=wanted.get(view.name), kept=read.kept, stopped=read.stopped, terminated=read.terminated
             )
+            whole = with_claims(whole, read.claims, context)
             decided = decide(whole, context)
             findings += decided
             done += self._executor.apply(whole, decided) if acts else []

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cluster_contract.codec import Open
-from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.faults import FaultAction, FaultKind, fault_of
 from cluster_contract.health import NodeReport, ReportKind
 from cluster_health.records import Repair
 
 _MAX_TOLD = 20
 
+MAX_MESSAGES = 10
+"""How many messages about one node are sent in a day: reports of a fault that comes and goes bring no more."""
+
+_DAY = timedelta(days=1)
 _NAMES = {FaultKind.XID: "Xid", FaultKind.SXID: "SXid", FaultKind.NEURON: "Neuron"}
 
 
@@ -21,7 +25,7 @@ class Fault(Open):
     Attributes:
         code: Its code in the table of faults.
         kind: Where it was seen.
-        action: What ends it.
+        action: What ends it, as the table of faults has it.
         sentence: What it is.
         serial: The serial of the accelerator that has it. Empty: unknown, or another device.
     """
@@ -91,6 +95,7 @@ class NodeRecord(Open):
         serials: The serials of its accelerators.
         down_since: Since when its owner or EC2 calls it unhealthy. None: they do not.
         told: The keys of the messages that were sent about it, the latest ones.
+        sent: When the latest of them were sent.
     """
 
     node_group: str
@@ -106,6 +111,7 @@ class NodeRecord(Open):
     serials: tuple[str, ...] = ()
     down_since: datetime | None = None
     told: tuple[str, ...] = ()
+    sent: tuple[datetime, ...] = ()
 
     @property
     def all_faults(self) -> tuple[Fault, ...]:
@@ -163,9 +169,18 @@ class NodeRecord(Open):
         reported = (self.faults_at, self.verified.at if self.verified is not None else None)
         return any(at is not None and at > moment for at in reported)
 
-    def with_told(self, key: str) -> "NodeRecord":
-        """Return the record once a message was sent."""
-        return replace(self, told=(*self.told, key)[-_MAX_TOLD:])
+    def messages_left(self, now: datetime) -> int:
+        """Return how many more messages about it may be sent.
+
+        Args:
+            now: The time.
+        """
+        return MAX_MESSAGES - sum(now - one < _DAY for one in self.sent)
+
+    def with_told(self, key: str, sent: datetime | None = None) -> "NodeRecord":
+        """Return the record once a message was sent, or, without a time, needs not be sent."""
+        times = self.sent if sent is None else (*self.sent, sent)[-MAX_MESSAGES:]
+        return replace(self, told=(*self.told, key)[-_MAX_TOLD:], sent=times)
 
     def with_report(self, report: NodeReport) -> "NodeRecord":
         """Return the record with a report; one that comes twice, late or of an earlier boot changes nothing newer."""
@@ -204,7 +219,13 @@ class NodeRecord(Open):
 
 def _faults(report: NodeReport) -> tuple[Fault, ...]:
     return tuple(
-        Fault(code=one.code, kind=one.kind, action=one.action, sentence=one.sentence, serial=one.serial)
+        Fault(
+            code=one.code,
+            kind=one.kind,
+            action=fault_of(one.kind, one.code).action_said(one.action),
+            sentence=one.sentence,
+            serial=one.serial,
+        )
         for one in report.faults
     )
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.owners.kinds import OwnerTraits
 from cluster_contract.health_settings import HealthPolicySettings
+from cluster_contract.texts import printable
 from cluster_health.node_records import NodeRecord
 from cluster_health.records import BadSerial, GroupRecord
 
@@ -159,6 +160,7 @@ class GroupView:
             known are missing.
         stopped: Its nodes that are stopped in EC2, as far as that is known.
         terminated: Those that are terminated in EC2, likewise.
+        unconfirmed: Those that are broken by their reports, and not by their own tags.
     """
 
     name: str
@@ -170,6 +172,7 @@ class GroupView:
     kept: Mapping[str, str] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     terminated: frozenset[str] = frozenset()
+    unconfirmed: frozenset[str] = frozenset()
 
     @property
     def surplus(self) -> int:
@@ -261,6 +264,12 @@ GONE = "was terminated in EC2, and leaves Standby, where Auto Scaling would list
 """Likewise, where no other is to be launched in its place."""
 
 
+UNCONFIRMED = "its own tag does not confirm the report"
+"""Why nothing is done to a node of which only a report says that it is broken."""
+
+# What a node says is within it; a message of SNS takes 256 KB, a record of the log less.
+_MAX_REASON = 2000
+
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 IN_SERVICE = "InService"
 """The lifecycle state of a node that works."""
@@ -286,7 +295,7 @@ def finding_about(
         node_group=view.name,
         instance_id=instance_id,
         outcome=outcome,
-        reason=f"{instance_id} of {view.name} {reason}",
+        reason=printable(f"{instance_id} of {view.name} {reason}", _MAX_REASON),
         key=f"{outcome} {key}",
         undo=undo,
     )

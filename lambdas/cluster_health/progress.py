@@ -16,6 +16,7 @@ from cluster_health.outcomes import (
     IN_SERVICE,
     PLACE_WITHIN,
     TERMINATED,
+    UNCONFIRMED,
     Context,
     Finding,
     GroupView,
@@ -196,6 +197,8 @@ class Progress:
     def _give_back(self, why: str, owned: Node) -> Finding:
         """Put a node back into service that has no fault left, unless it has failed its verification."""
         failed = self._node.failed_verification
+        if self._repair.instance_id not in self._view.kept:
+            return self._finding(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if failed is not None:
             finding = self._end(End.HELD, f"is used again once it passes its verification: {failed.failed}")
             return replace(finding, undo=verify_again(self._repair.instance_id, self._context.region))
@@ -218,6 +221,9 @@ class Progress:
             return self._finding(Outcome.UNKNOWN, "is left as it is: its tags could not be read")
         if kept:
             return self._end(End.HELD, f"stays out of service, and is neither rebooted nor replaced: it {kept}")
+        one = self._repair.instance_id
+        if one in self._view.unconfirmed and one not in self._view.stopped and not is_down(self._node, self._context):
+            return self._finding(Outcome.UNKNOWN, f"is left as it is: {UNCONFIRMED}")
         return self._ask(step, text) if step is Step.REBOOT else self._replace(text)
 
     def _replace(self, text: str) -> Finding:

@@ -1,6 +1,6 @@
 """What AWS says of the cluster's nodes, and what the power function wants of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,8 +14,10 @@ from cluster_common.owners.making import make_owners
 from cluster_common.power_records import GroupState
 from cluster_common.state_table import StateItem, StateTable
 from cluster_common.times import time_text
+from cluster_contract.claims import Claim, read_claim
 from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_contract.state import StatePart
+from cluster_contract.tags import CLUSTER_TAG, FAULTS_TAG
 from cluster_health.node_records import Notice
 from cluster_health.outcomes import Wanted
 
@@ -58,11 +60,13 @@ class Instances:
         kept: Why an operator keeps nodes, by their ids: the end of a sentence, or empty.
         stopped: The nodes that are stopped, or being stopped.
         terminated: Those that are terminated, or being terminated.
+        claims: What the nodes' own tags say.
     """
 
     kept: Mapping[str, str]
     stopped: frozenset[str]
     terminated: frozenset[str]
+    claims: Mapping[str, Claim]
 
 
 class HealthReader:
@@ -158,26 +162,41 @@ class HealthReader:
         return {name: one for name, one in wanted.items() if one is not None}
 
     def read_instances(self, ids: Iterable[str]) -> Instances:
-        """Read which nodes an operator keeps, and which EC2 has stopped or terminated, as far as it says that.
+        """Read the tags of nodes, and which EC2 has stopped or terminated, as far as it says that.
 
         Args:
             ids: The nodes.
         """
-        asked, kept, states = sorted(ids), dict[str, str](), dict[str, str]()
+        asked, kept, states, claims = sorted(ids), dict[str, str](), dict[str, str](), dict[str, Claim]()
         try:
             for start in range(0, len(asked), _MAX_VALUES):
                 condition: FilterTypeDef = {"Name": "instance-id", "Values": asked[start : start + _MAX_VALUES]}
-                pages = self._clients.ec2().get_paginator("describe_instances").paginate(Filters=[condition])
-                for one in (i for page in pages for r in page["Reservations"] for i in r.get("Instances", [])):
-                    tags = {tag.get("Key", ""): tag.get("Value", "") for tag in one.get("Tags", [])}
-                    kept[one.get("InstanceId", "")] = KeepTags.from_tags(tags).kept(self._now) or ""
-                    states[one.get("InstanceId", "")] = one.get("State", {}).get("Name", "")
+                for one, tags, state in self._instances(condition):
+                    kept[one] = KeepTags.from_tags(tags).kept(self._now) or ""
+                    states[one], claims[one] = state, read_claim(tags)
         except AWS_ERRORS as error:
             self._failures.add(self._settings.cluster, f"tags of broken nodes could not be read: {_LATER}", error)
         stopped, terminated = (
             frozenset(one for one, state in states.items() if state in some) for some in (_STOPPED, _TERMINATED)
         )
-        return Instances(kept=kept, stopped=stopped, terminated=terminated)
+        return Instances(kept=kept, stopped=stopped, terminated=terminated, claims=claims)
+
+    def read_claims(self) -> dict[str, Claim]:
+        """Read what the tags of the cluster's nodes say that have named faults, by node."""
+        has_faults: FilterTypeDef = {"Name": "tag-key", "Values": [FAULTS_TAG]}
+        own: FilterTypeDef = {"Name": f"tag:{CLUSTER_TAG}", "Values": [self._settings.cluster]}
+        try:
+            return {one: read_claim(tags) for one, tags, _ in self._instances(has_faults, own)}
+        except AWS_ERRORS as error:
+            self._failures.add(self._settings.cluster, f"tags of its nodes could not be read: {_LATER}", error)
+            return {}
+
+    def _instances(self, *conditions: "FilterTypeDef") -> Iterator[tuple[str, dict[str, str], str]]:
+        """Yield the id, the tags and the state of each instance that meets conditions."""
+        pages = self._clients.ec2().get_paginator("describe_instances").paginate(Filters=list(conditions))
+        for one in (i for page in pages for r in page["Reservations"] for i in r.get("Instances", [])):
+            tags = {tag.get("Key", ""): tag.get("Value", "") for tag in one.get("Tags", [])}
+            yield one.get("InstanceId", ""), tags, one.get("State", {}).get("Name", "")
 
 
 def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:

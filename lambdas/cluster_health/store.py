@@ -35,8 +35,8 @@ class HealthStore:
             table: The function's part of the state table.
             now: The time.
         """
+        self.now: datetime = now
         self._table = table
-        self._now = now
         self._items: dict[str, StateItem] = {}
         self._parsed: dict[str, tuple[StateItem, object]] = {}
 
@@ -118,8 +118,8 @@ class HealthStore:
             reason: Why it is replaced.
         """
         for serial in serials:
-            bad = BadSerial(instance_id=instance_id, at=self._now, reason=reason)
-            self._write(_SERIAL + serial, encode(bad), self._now + SERIALS_REMEMBERED)
+            bad = BadSerial(instance_id=instance_id, at=self.now, reason=reason)
+            self._write(_SERIAL + serial, encode(bad), self.now + SERIALS_REMEMBERED)
 
     def forget_gone(self, present: Collection[str]) -> None:
         """Let what is known of nodes be forgotten that are gone, and keep it of those that are there.
@@ -135,7 +135,7 @@ class HealthStore:
             is_kept, is_present = self._items[key].expires is None, instance_id in present
             if is_kept and not is_present:
                 gone = replace(node, faults=(), faulty_since=None, down_since=None)
-                self._write(key, encode(gone), self._now + _FORGOTTEN_AFTER)
+                self._write(key, encode(gone), self.now + _FORGOTTEN_AFTER)
             elif is_present and not is_kept:
                 self._write(key, encode(node), None)
 

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from cluster_common.messages import printable
 from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_contract.hydration import (
     DATASET_DIMENSION,
@@ -15,6 +14,7 @@ from cluster_contract.hydration import (
     HydrationProgress,
     HydrationStep,
 )
+from cluster_contract.texts import printable
 from cluster_hydration.records import DatasetState
 
 # The parameter holds eight of them.

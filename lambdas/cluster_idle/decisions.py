@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from cluster_common.messages import printable
 from cluster_common.times import time_text
+from cluster_contract.texts import printable
 from cluster_idle.context import IdleContext
 from cluster_idle.evidence import EvidenceState
 from cluster_idle.instances import Instance, Owner

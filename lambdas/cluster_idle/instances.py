@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cluster_common.keep_tags import NO_KEEP_TAGS, KeepTags
-from cluster_common.messages import printable
 from cluster_common.owners.ec2_nodes import IN_SERVICE
 from cluster_common.owners.groups import OwnedGroup, node_group_of
 from cluster_common.owners.kinds import OWNER_KINDS, OwnerTraits
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings
 from cluster_contract.tags import IDLE_NOTE_TAG
+from cluster_contract.texts import printable
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from cluster_common.messages import printable, subject
+from cluster_common.messages import subject
 from cluster_common.operator_commands import tag_command
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import KEEP_TAG, KEEP_UNTIL_TAG
+from cluster_contract.texts import printable
 from cluster_idle.instances import Instance
 from cluster_idle.reminders import Reminder
 from cluster_idle.stop_effects import (

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools import Logger
 
 from cluster_common.errors import AWS_ERRORS, InvalidEventError, error_text
-from cluster_contract.aliases import Alias
+from cluster_contract.aliases import Alias, alias_of
 from cluster_contract.state import Sender
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
-
-# arn:aws:lambda:us-east-1:111122223333:function:name, and :alias where it is invoked through one.
-_PARTS_BEFORE_AN_ALIAS = 7
 
 
 class Action(StrEnum):
@@ -71,9 +68,9 @@ class Caller:
         Raises:
             InvalidEventError: It is invoked through an alias that it does not know.
         """
-        name = ":".join(function_arn.split(":")[_PARTS_BEFORE_AN_ALIAS:])
+        name = alias_of(function_arn)
         try:
-            return cls(alias=Alias(name) if name not in ("", "$LATEST") else None, request_id=request_id)
+            return cls(alias=Alias(name) if name else None, request_id=request_id)
         except ValueError:
             raise InvalidEventError(
                 f"the function takes commands through its aliases {', '.join(Alias)}, got {name!r}"

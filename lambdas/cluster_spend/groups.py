@@ -7,12 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from cluster_common.keep_tags import KeepTags
-from cluster_common.messages import printable
 from cluster_common.owners.groups import OwnedGroup
 from cluster_common.power_function import Answer
 from cluster_common.times import parse_time
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import PowerState, Sender
+from cluster_contract.texts import printable
 from cluster_spend.nodes import Node
 from cluster_spend.reports import Spend
 

@@ -5,7 +5,8 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
@@ -47,6 +48,24 @@ def put_config(response: Any) -> ActionResult:
     made = EventInvokeConfig(arn, function.last_modified, config)
     function.event_invoke_config[:] = [one for one in function.event_invoke_config if one.arn != arn] + [made]
     return ActionResult(made.response())
+
+
+def permitted(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return AddPermission so that what names an alias allows no call of the function itself, nor of another alias.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/access-control-resource-based.html
+    """
+
+    @wraps(original)
+    def add_permission(backend: Any, function_name: str, qualifier: str | None, raw: str) -> dict[str, Any]:
+        name, _, alias = function_name.rpartition(":function:")[2].partition(":")
+        statement: dict[str, Any] = original(backend, name, None, raw)
+        named = qualifier or alias
+        if named:
+            statement["Resource"] = f"{statement['Resource']}:{named}"
+        return statement
+
+    return add_permission
 
 
 def get_config(response: Any) -> ActionResult:

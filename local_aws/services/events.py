@@ -120,4 +120,4 @@ def _call(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> Non
     if set(target) & {"InputPath", "InputTransformer"}:
         raise NotImplementedError(f"cannot change the event for the target {target['Id']}")
     given = json.loads(target["Input"]) if target.get("Input") else event
-    invocations.handle(function, rule.region_name, given)
+    invocations.handle(function, rule.region_name, given, ":".join(arn.split(":")[7:]))

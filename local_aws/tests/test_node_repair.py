@@ -57,6 +57,21 @@ def test_an_event_reaches_a_function_that_the_rule_may_call_and_else_its_queue(a
     assert _got(aws)["source"] == "aws.ec2"
 
 
+def test_a_rule_calls_an_alias_by_a_permission_for_that_alias_alone(aws: LocalAws) -> None:
+    events, functions = aws.client("events"), aws.client("lambda")
+    handler = _HANDLER.replace("json.dumps(event)", "context.invoked_function_arn")
+    with made_function(aws, "aliased", handler, {}) as name:
+        alias = functions.create_alias(FunctionName=name, Name="events", FunctionVersion="$LATEST")["AliasArn"]
+        rule = events.put_rule(Name="aliased", EventPattern='{"source": [{"prefix": "pod/"}]}')["RuleArn"]
+        events.put_targets(Rule="aliased", Targets=[{"Id": "1", "Arn": alias}])
+        aws.client("ssm").put_parameter(Name="/got", Value="none", Type="String", Overwrite=True)
+        allowed = {"Action": "lambda:InvokeFunction", "Principal": "events.amazonaws.com", "SourceArn": rule}
+        for function, got in ((name, "none"), (alias, alias)):
+            functions.add_permission(FunctionName=function, StatementId=f"for-{got[:4]}", **allowed)
+            events.put_events(Entries=[{**_REPORT, "Source": "pod/AROAEXAMPLE:i-1"}])
+            assert aws.client("ssm").get_parameter(Name="/got")["Parameter"]["Value"] == got
+
+
 def test_only_aws_sends_events_in_the_name_of_aws(aws: LocalAws) -> None:
     answer = aws.client("events").put_events(Entries=[{**_REPORT, "Source": "aws.ec2"}, _REPORT])
     assert (answer["FailedEntryCount"], answer["Entries"][0]["ErrorCode"]) == (1, "NotAuthorizedForSourceException")

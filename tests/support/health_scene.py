@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any, cast
 from aws_lambda_powertools import Logger
 
 from cluster_common.clients import Clients
+from cluster_contract.aliases import EVENTS_ALIAS
+from cluster_contract.claims import faults_value, read_claim, verified_value
 from cluster_contract.codec import read
-from cluster_contract.faults import FaultAction, FaultKind
+from cluster_contract.faults import FaultAction, FaultKind, fault_name
 from cluster_contract.health import (
     REPORT_DETAIL_TYPE,
-    REPORT_SOURCE,
     NodeReport,
     ReportedCheck,
     ReportedFault,
     ReportKind,
+    report_source,
 )
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
 from cluster_contract.owners import OwnedGroupSettings
-from cluster_contract.tags import CLUSTER_TAG
+from cluster_contract.tags import CLUSTER_TAG, FAULTS_TAG, KEEP_TAG, VERIFIED_TAG
+from cluster_contract.times import time_text
 from cluster_health.health import Health
 from cluster_health.node_records import NodeRecord
 from cluster_health.records import GroupRecord
@@ -74,10 +77,12 @@ class FakeNodesEc2(FakeService):
         return FakePaginator(pages[operation])
 
     def describe_pages(self, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """Answer DescribeInstances by ids."""
-        [condition] = parameters["Filters"]
-        self.record("DescribeInstances", parameters, names=condition["Values"])
-        for one in condition["Values"]:
+        """Answer DescribeInstances by ids, or by the key of a tag."""
+        condition = parameters["Filters"][0]
+        tagged = [one for one, tags in self.tags.items() if condition["Values"][0] in tags]
+        named = condition["Values"] if condition["Name"] == "instance-id" else tagged
+        self.record("DescribeInstances", parameters, names=named)
+        for one in named:
             tags = [{"Key": key, "Value": value} for key, value in self.tags.get(one, {}).items()]
             ended = "stopped" if one in self.stopped else "running"
             state = {"Name": "terminated" if one in self.terminated else ended}
@@ -131,8 +136,8 @@ class HealthScene(Scene):
         self.minute(3)
         return group
 
-    def health(self, event: dict[str, Any] | None = None) -> dict[str, dict[str, str]]:
-        """Invoke the health function, and return its summary by node."""
+    def health(self, event: dict[str, Any] | None = None, alias: str = "") -> dict[str, dict[str, str]]:
+        """Invoke the health function through an alias, or none, and return its summary by node."""
         groups = {name: OwnedGroupSettings(owner=own.owner) for name, own in self.settings.groups.items()}
         settings = HealthFunctionSettings(
             cluster=CLUSTER,
@@ -152,7 +157,7 @@ class HealthScene(Scene):
         made = [self.auto_scaling.calls, self.nodes_ec2.calls, self.dynamodb.calls, self.sns.calls]
         before = list(map(len, made))
         try:
-            answer: Any = Health(settings, clients, Logger(service="health"), self.now).run(event or {})
+            answer: Any = Health(settings, clients, Logger(service="health"), self.now).run(event or {}, alias)
         finally:
             for calls, number in zip(made, before, strict=True):
                 self.health_calls += calls[number:]
@@ -167,7 +172,8 @@ class HealthScene(Scene):
         return self.summary
 
     def report(self, instance_id: str, kind: ReportKind, **details: Any) -> dict[str, dict[str, str]]:
-        """Let a node report."""
+        """Let a node write its own tags, and report; another sender writes no tags of it."""
+        sender, writes_tags = details.pop("sender", ""), details.pop("tags", True)
         report = NodeReport(
             cluster=CLUSTER,
             node_group=details.pop("node_group", "workers"),
@@ -177,7 +183,32 @@ class HealthScene(Scene):
             at=details.pop("at", self.now),
             **details,
         )
-        return self.health({**report_event(report), "time": self.now.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        if writes_tags and not sender:
+            self.tag(report)
+        return self.bring(report_event(report, sender or instance_id))
+
+    def keep(self, instance_id: str, value: str = "true") -> None:
+        """Let an operator keep a node, or no longer."""
+        self.nodes_ec2.tags.setdefault(instance_id, {})[KEEP_TAG] = value
+
+    def tag(self, report: NodeReport) -> None:
+        """Write into a node's tags what its report says, as the node does."""
+        tags = self.nodes_ec2.tags.setdefault(report.instance_id, {})
+        boot, drained = report.boot_id, report.kind is ReportKind.DRAINED
+        names = [fault_name(one.kind, one.code) for one in report.faults if one.action.drains]
+        if report.kind is ReportKind.VERIFIED:
+            failed = () if report.provisional else tuple(one.name for one in report.checks if not one.passed)
+            codes = tuple(one.code for one in report.faults)
+            tags[VERIFIED_TAG] = verified_value(boot, [*failed, *codes], time_text(report.at))
+        known = read_claim(tags)
+        if report.kind not in (ReportKind.FAULT, ReportKind.RECOVERED) and known.boot_id == boot:
+            names = sorted(known.faults)
+        if names or drained or known.boot_id:
+            tags[FAULTS_TAG] = faults_value(boot, names, drained=drained)
+
+    def bring(self, event: dict[str, Any]) -> dict[str, dict[str, str]]:
+        """Let EventBridge bring an event."""
+        return self.health({"time": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"), **event}, EVENTS_ALIAS)
 
     def fault(self, instance_id: str, *faults: ReportedFault, **details: Any) -> dict[str, dict[str, str]]:
         """Let a node report faults."""
@@ -217,10 +248,10 @@ class HealthScene(Scene):
         return found
 
 
-def report_event(report: NodeReport) -> dict[str, Any]:
-    """Return the event in which EventBridge brings a report."""
-
-    return {"source": REPORT_SOURCE, "detail-type": REPORT_DETAIL_TYPE, "detail": json.loads(report.to_json())}
+def report_event(report: NodeReport, sender: str) -> dict[str, Any]:
+    """Return the event in which EventBridge brings a report that a node has sent."""
+    source = report_source(report.cluster, f"AROAEXAMPLE:{sender}")
+    return {"source": source, "detail-type": REPORT_DETAIL_TYPE, "detail": json.loads(report.to_json())}
 
 
 def aws_event(kind: str, at: datetime, **detail: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ MODULES = f"{AGENT.parent}:{CONTRACT.parent}"
 COMMANDS = {
     "aws": """
 printf "%s\\n" "$*" >>"$ROOT/calls"
+if [[ $* == *get-caller-identity* ]]; then echo AROAEXAMPLE:i-0a1b2c3d4e5f67890; fi
 if [[ $* != *put-events* ]]; then exit; fi
 last=${@: -1}
 cp "${last#file://}" "$ROOT/events"

@@ -117,7 +117,7 @@ class ClusterFunction(Construct):
         self._cluster_name = cluster_name
         self.notification: actions.SnsAction = actions.SnsAction(alert_topic)
         max_event_age = max_event_age or Duration.minutes(1)
-        self._max_event_age_seconds = max_event_age.to_seconds()
+        self._max_event_age_seconds, self._retries = max_event_age.to_seconds(), retries
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self.log_group: logs.LogGroup = logs.LogGroup(
@@ -225,7 +225,7 @@ class ClusterFunction(Construct):
             f"{name.capitalize()}Events",
             function_name=self._function_name,
             qualifier=name,
-            maximum_retry_attempts=0,
+            maximum_retry_attempts=self._retries,
             maximum_event_age_in_seconds=self._max_event_age_seconds,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(on_failure=on_failure),
         )

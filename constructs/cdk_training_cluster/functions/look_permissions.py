@@ -8,7 +8,8 @@ from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.functions.guardrail import Guardrail
 
-# The functions that `status` asks; through no alias, so that they do no more than on their schedule.
+# The functions that `status` asks; through no alias, so that they do no more than on their schedule: the alias of the
+# health function brings the reports of nodes.
 _ASKED = ("cluster_power", "cluster_health", "cluster_idle", "cluster_spend")
 
 # None of these can be limited to resources, or those are not known before they are there.

@@ -15,9 +15,9 @@ from cdk_training_cluster.functions import (
     OwnedGroup,
     OwnerPermissions,
 )
-from cluster_contract.health import REPORT_DETAIL_TYPE, REPORT_SOURCE
+from cluster_contract.health import REPORT_DETAIL_TYPE, report_source
 from cluster_contract.owners import OwnerKind
-from cluster_contract.tags import CLUSTER_TAG, VERIFIED_TAG
+from cluster_contract.tags import CLUSTER_TAG, FAULTS_TAG, VERIFIED_TAG
 
 _REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
     OwnerKind.AUTO_SCALING_GROUP: {
@@ -79,19 +79,23 @@ class HealthPermissions:
             permissions.write(sorted(allowed), resources)
 
 
-def let_nodes_report(nodes: iam.IPrincipal) -> None:
-    """Let nodes send their reports, and write what they found into a tag of their own.
+def let_nodes_report(nodes: iam.IPrincipal, cluster_name: str) -> None:
+    """Let nodes send their reports in their own name alone, and write what they found into a tag of their own.
+
+    The session of an instance's role has the instance's id for its name, which `aws:userid` holds in every request.
 
     Args:
         nodes: Their role.
+        cluster_name: The cluster's name.
 
-    Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html,
+    Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html, https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html,
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html and
     https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSEC2VssSnapshotPolicy.html, in which AWS itself
     lets an instance act on itself alone by this condition. A variable alone is no resource: IAM takes an ARN or `*`,
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
     """
-    own = {"events:source": REPORT_SOURCE, "events:detail-type": REPORT_DETAIL_TYPE}
+    source = report_source(cluster_name, "${aws:userid}")
+    own = {"events:source": source, "events:detail-type": REPORT_DETAIL_TYPE}
     nodes.add_to_principal_policy(
         iam.PolicyStatement(
             actions=["events:PutEvents"],
@@ -105,7 +109,7 @@ def let_nodes_report(nodes: iam.IPrincipal) -> None:
             resources=[HERE.arn("ec2", "instance/*")],
             conditions={
                 "ArnEquals": {"ec2:SourceInstanceARN": HERE.arn("ec2", "instance/${ec2:InstanceID}")},
-                "ForAllValues:StringEquals": {"aws:TagKeys": [VERIFIED_TAG]},
+                "ForAllValues:StringEquals": {"aws:TagKeys": [FAULTS_TAG, VERIFIED_TAG]},
                 "Null": {"aws:TagKeys": "false"},
             },
         )

@@ -27,7 +27,8 @@ from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
-from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, REPORT_SOURCE
+from cluster_contract.aliases import EVENTS_ALIAS
+from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, report_source
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.owners import OwnedGroupSettings, OwnerKind
@@ -107,7 +108,8 @@ class NodeHealth(Guardrail):
     leaves those whose status checks fail to the function, which replaces them within its budget.
 
     Resources: what `ClusterFunction` makes, one `AWS::Scheduler::Schedule` with its role, four more alarms, two
-    `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, for each Auto Scaling group an
+    `AWS::Events::Rule`s with an `AWS::Lambda::Permission` each, an `AWS::Lambda::Alias` for them with an
+    `AWS::Lambda::EventInvokeConfig`, for each Auto Scaling group an
     `AWS::AutoScaling::LifecycleHook`, statements in the policies of the nodes' roles, and where no `state` is given,
     what `ClusterState` makes.
 
@@ -206,11 +208,20 @@ class NodeHealth(Guardrail):
 
         self._make(settings, permit)
         allow(self, encryption_key, KeyUser.EVENTS)
+        # A role that may look invokes the function through no alias, and brings no report.
+        self._events = lambda_.Function.from_function_attributes(
+            self,
+            "EventsFunction",
+            function_arn=self._cluster_function.alias(EVENTS_ALIAS).ref,
+            same_environment=True,
+        )
         self._make_rule(
             "NodeReports",
             f"What nodes of the training cluster {cluster_name} report of their health",
             events.EventPattern(
-                source=[REPORT_SOURCE], detail_type=[REPORT_DETAIL_TYPE], detail={"cluster": [cluster_name]}
+                source=events.Match.prefix(report_source(cluster_name, "")),
+                detail_type=[REPORT_DETAIL_TYPE],
+                detail={"cluster": [cluster_name]},
             ),
         )
         # Of an interruption of a Spot Instance EC2 tells the node itself.
@@ -220,7 +231,7 @@ class NodeHealth(Guardrail):
             events.EventPattern(source=["aws.health"], detail_type=["AWS Health Event"], detail={"service": ["EC2"]}),
         )
         for role in dict.fromkeys(fleet.role for fleet in fleets):
-            let_nodes_report(role.grant_principal)
+            let_nodes_report(role.grant_principal, cluster_name)
         scaled = {fleet: fleet.owner for fleet in fleets if isinstance(fleet.owner, autoscaling.CfnAutoScalingGroup)}
         self._has_auto_scaling = bool(scaled)
         for fleet, group in scaled.items():
@@ -307,7 +318,7 @@ class NodeHealth(Guardrail):
             event_pattern=pattern,
             targets=[
                 targets.LambdaFunction(
-                    self.function,
+                    self._events,
                     max_event_age=to_duration(_MAX_REPORT_AGE),
                     dead_letter_queue=self._cluster_function.failed_events,
                 )

@@ -61,7 +61,7 @@ def story() -> HealthScene:
     scene.fault(second, REPLACE)
     scene.both(20)
     retired = {"eventTypeCode": "AWS_EC2_INSTANCE_STORE_DRIVE_PERFORMANCE_DEGRADED", "eventTypeCategory": "issue"}
-    scene.health(aws_event("AWS Health Event", scene.now, affectedEntities=[{"entityValue": first}], **retired))
+    scene.bring(aws_event("AWS Health Event", scene.now, affectedEntities=[{"entityValue": first}], **retired))
     return scene
 
 

@@ -65,15 +65,28 @@ def test_only_a_function_that_acts_may_begin_repairs_and_those_of_its_cluster_al
 def test_a_node_may_report_as_what_it_is_and_tag_itself_alone() -> None:
     nodes = _statements(_template(act=False), "Role")
     bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default"
-    report = {"events:source": "cdk-training-cluster", "events:detail-type": "Node report"}
-    for context, allowed in ((report, True), ({**report, "events:source": "mine"}, False)):
-        assert is_allowed(nodes, Call(action="events:PutEvents", resource=bus, context=context)) is allowed
+    mine = {"aws:userid": "AROAEXAMPLE:i-1", "events:detail-type": "Node report"}
+    for source, allowed in (
+        ("cdk-training-cluster/pod/AROAEXAMPLE:i-1", True),
+        ("cdk-training-cluster/pod/AROAEXAMPLE:i-2", False),
+        ("cdk-training-cluster/other/AROAEXAMPLE:i-1", False),
+        ("cdk-training-cluster/pod/${aws:userid}", False),
+        ("cdk-training-cluster/pod/*", False),
+        ("cdk-training-cluster", False),
+    ):
+        context = {**mine, "events:source": source}
+        assert is_allowed(nodes, Call(action="events:PutEvents", resource=bus, context=context)) is allowed, source
+        # A request without the key matches nothing.
+        del context["aws:userid"]
+        assert not is_allowed(nodes, Call(action="events:PutEvents", resource=bus, context=context))
     own = {"ec2:SourceInstanceARN": _NODE, "ec2:InstanceID": "i-0a1b2c3d4e5f67890"}
     other = {**own, "ec2:InstanceID": "i-00000000000000000"}
     for context, key, allowed in (
         (own, "cdk-training-cluster:verified", True),
+        (own, "cdk-training-cluster:faults", True),
         (own, CLUSTER_TAG, False),
         (other, "cdk-training-cluster:verified", False),
+        (other, "cdk-training-cluster:faults", False),
     ):
         call = Call(action="ec2:CreateTags", resource=_NODE, context={**context, "aws:TagKeys": [key]})
         assert is_allowed(nodes, call) is allowed, call
@@ -86,8 +99,10 @@ def _event(source: str, detail_type: str, /, **detail: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("event", "taken"),
     [
-        (_event("cdk-training-cluster", "Node report", cluster="pod", kind="fault"), True),
-        (_event("cdk-training-cluster", "Node report", cluster="other", kind="fault"), False),
+        (_event("cdk-training-cluster/pod/AROA:i-1", "Node report", cluster="pod", kind="fault"), True),
+        (_event("cdk-training-cluster/pod/AROA:i-1", "Node report", cluster="other", kind="fault"), False),
+        (_event("cdk-training-cluster/other/AROA:i-1", "Node report", cluster="pod", kind="fault"), False),
+        (_event("cdk-training-cluster", "Node report", cluster="pod", kind="fault"), False),
         (_event("mine", "Node report", cluster="pod"), False),
         # As the documents of EC2 and AWS Health show them.
         (_event("aws.ec2", "EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"}), False),
@@ -115,8 +130,27 @@ def test_an_event_that_cannot_be_brought_for_an_hour_goes_to_the_queue() -> None
         assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 3600}
         assert "FailedEvents" in str(target["DeadLetterConfig"])
         assert "Input" not in target
-    config = only(_stack(), "AWS::Lambda::EventInvokeConfig")["Properties"]
-    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (2, 3600)
+    for config in resources(_stack(), "AWS::Lambda::EventInvokeConfig").values():
+        settings = config["Properties"]
+        assert (settings["MaximumRetryAttempts"], settings["MaximumEventAgeInSeconds"]) == (2, 3600)
+
+
+def test_events_come_through_an_alias_that_no_principal_may_invoke() -> None:
+    found = _template(act=True)["Resources"]
+    (alias,) = (name for name, one in found.items() if one["Type"] == "AWS::Lambda::Alias")
+    assert found[alias]["Properties"]["Name"] == "events"
+    rules = [one for one in found.values() if one["Type"] == "AWS::Events::Rule"]
+    assert [rule["Properties"]["Targets"][0]["Arn"] for rule in rules] == [{"Ref": alias}] * 2
+    invoke = [one["Properties"] for one in found.values() if one["Type"] == "AWS::Lambda::Permission"]
+    assert [(one["FunctionName"], one["Principal"]) for one in invoke] == [
+        ({"Ref": alias}, "events.amazonaws.com")
+    ] * 2
+    policies = [one for one in found.values() if one["Type"] == "AWS::IAM::Policy"]
+    assert {"Ref": alias} not in [
+        statement["Resource"]
+        for policy in policies
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
 
 
 def test_a_group_waits_for_the_jobs_of_nodes_that_it_terminates_and_a_spot_fleet_cannot() -> None:

@@ -28,7 +28,7 @@ def health_event(node: str, scene: HealthScene, **changes: Any) -> dict[str, Any
 def test_maintenance_is_announced_once_and_kept_with_its_time(scene: HealthScene, group: FakeGroup) -> None:
     node = ids(group)[0]
     for _ in range(2):
-        scene.health(health_event(node, scene))
+        scene.bring(health_event(node, scene))
     notice = scene.node_record(node).notice
     assert notice is not None
     assert notice.deadline == datetime(2026, 11, 14, 15, 10, 9, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_events_that_ec2_has_scheduled_are_announced_once(scene: HealthScene, gr
     scene.both(3)
     assert scene.subjects() == [f"base-pod: AWS announces instance-stop for {one}"]
     begins = starts.strftime("%a, %d %b %Y %H:%M:%S GMT")
-    scene.health(health_event(one, scene, startTime=begins))
+    scene.bring(health_event(one, scene, startTime=begins))
     assert len(scene.subjects()) == 1
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_report_and_no_announcement_is_left_alone(
     scene: HealthScene, group: FakeGroup, event: dict[str, Any]
 ) -> None:
     writes = scene.writes()
-    assert scene.health(event) == {}
+    assert scene.bring(event) == {}
     assert (writes, shown(group)) == ([], (8, 8, 0))
 
 

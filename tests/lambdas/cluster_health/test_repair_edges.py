@@ -6,7 +6,6 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.health import ReportKind
-from cluster_contract.tags import KEEP_TAG
 from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, minutes, shown
 
@@ -70,7 +69,7 @@ def test_a_node_that_was_left_out_of_service_is_forgotten_when_it_is_gone(
     scene: HealthScene, group: FakeGroup
 ) -> None:
     node = ids(group)[0]
-    scene.nodes_ec2.tags = {node: {KEEP_TAG: "true"}}
+    scene.keep(node)
     scene.fault(node)
     scene.drained(node)
     scene.both()

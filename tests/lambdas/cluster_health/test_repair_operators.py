@@ -3,7 +3,6 @@
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_contract.tags import KEEP_TAG
 from fake_auto_scaling import FakeGroup
 from health_scene import FAILED, LOST, PASSED, REPLACE, HealthScene, ids, shown
 
@@ -14,7 +13,8 @@ def test_a_tag_that_comes_between_two_attempts_keeps_a_node(scene: HealthScene, 
     scene.fault(node)
     with pytest.raises(PartialFailureError):
         scene.drained(node)
-    scene.nodes_ec2.stopped, scene.nodes_ec2.tags = set(), {node: {KEEP_TAG: "true"}}
+    scene.nodes_ec2.stopped = set()
+    scene.keep(node)
     assert scene.both(2)[node]["outcome"] == "kept"
     assert not scene.nodes_ec2.rebooted
 
@@ -129,9 +129,9 @@ def test_a_node_that_ec2_terminates_in_standby_gets_no_place_in_a_group_that_an_
 def test_a_node_that_an_operator_keeps_now_and_then_spends_one_repair(scene: HealthScene, group: FakeGroup) -> None:
     node = ids(group)[0]
     for _ in range(3):
-        scene.nodes_ec2.tags = {}
+        scene.keep(node, "false")
         assert scene.fault(node)[node]["outcome"] == "cordon"
-        scene.nodes_ec2.tags = {node: {KEEP_TAG: "true"}}
+        scene.keep(node)
         scene.drained(node)
         assert scene.both(2)[node]["outcome"] == "kept"
     assert len(scene.group_record().past) == 1

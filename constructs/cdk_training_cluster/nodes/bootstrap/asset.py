@@ -39,7 +39,10 @@ NVIDIA_ML_PY = next(AGENT.parent.glob("nvidia_ml_py-*.whl"))
 """The wheel of nvidia-ml-py as NVIDIA published it, with its license (BSD) in its one module."""
 
 # Those that run with the Python of nodes, and what they read.
-_SHARED = ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "times.py")
+_SHARED = (
+    *("__init__.py", "claims.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "texts.py"),
+    "times.py",
+)
 
 # The oldest time that a zip file can hold.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)

@@ -41,7 +41,7 @@ def test_a_sound_node_passes_and_says_so(node: VerifiedNode) -> None:
     assert node.result["serials"] == [f"165332300000{number}" for number in range(8)]
     assert not (node.root / DRAIN[1:] / "verify").exists()
     assert (node.root / "dev/console").read_text() == f"cdk-training-cluster: verified, {len(lines)} checks passed\n"
-    metric, tag, _ = node.calls
+    metric, tag, _, _ = node.calls
     assert '"MetricName": "VerificationFailed"' in metric
     assert metric.count('"Value": 0') == 2
     assert "create-tags --resources i-0a1b2c3d4e5f67890" in tag
@@ -61,8 +61,9 @@ def test_a_bad_node_takes_no_job_and_tells_what_ends_its_faults(node: VerifiedNo
     assert not node.result["passed"]
     assert '"Value": 1' in node.calls[0]
     assert "failed 20" in node.calls[1]
-    assert node.calls[1].endswith('Z fabric_manager efa_count memlock"}]')
+    assert node.calls[1].endswith(' fabric_manager efa_count memlock"}]')
     (event,) = json.loads((node.root / "events").read_text())
+    assert event["Source"].endswith("/AROAEXAMPLE:i-0a1b2c3d4e5f67890")
     report = NodeReport.from_json(event["Detail"])
     assert (report.kind, report.instance_id, len(report.serials)) == (ReportKind.VERIFIED, "i-0a1b2c3d4e5f67890", 8)
     # Of the fabric manager an operator has to see why it does not run: every node of the image may have that.

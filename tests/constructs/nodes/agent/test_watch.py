@@ -56,6 +56,8 @@ class Aws:
         self.calls.append(" ".join(command[3:5]))
         if not self.network:
             return Answer(255, "", "aws ended with exit status 255: Could not connect to the endpoint URL")
+        if "get-caller-identity" in command:
+            return Answer(0, "AROAEXAMPLE:i-1\n", "")
         if "put-events" in command:
             entries = json.loads(Path(command[-1].removeprefix("file://")).read_text())
             self.entries.append(entries)
@@ -75,7 +77,9 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aws:
     monkeypatch.setattr(reports, "ROOT", str(tmp_path))
     monkeypatch.setattr(reports, "ask", fake.ask)
     monkeypatch.setattr(grace, "ask", fake.ask)
-    monkeypatch.setattr(reports, "settings", lambda: {"FAILURE_METRIC": '[{"MetricName": "BootstrapFailed"}]'})
+    own = {"CLUSTER": "llama", "FAILURE_METRIC": '[{"MetricName": "BootstrapFailed"}]'}
+    monkeypatch.setattr(reports, "settings", lambda: own)
+    reports._user_id.cache_clear()
     monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     return fake
 
@@ -90,7 +94,7 @@ def test_reports_wait_for_the_network_and_are_sent_in_order(aws: Aws) -> None:
     assert reports.waiting() == []
     (entries,) = aws.entries
     assert [json.loads(entry["Detail"])["kind"] for entry in entries] == ["fault", "drained"]
-    assert {entry["Source"] for entry in entries} == {"cdk-training-cluster"}
+    assert {entry["Source"] for entry in entries} == {"cdk-training-cluster/llama/AROAEXAMPLE:i-1"}
     assert NodeReport.from_json(entries[0]["Detail"]) == _report()
 
 
@@ -170,6 +174,31 @@ def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> No
         watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
         outbox.turn()
         assert len(aws.calls) == calls
+
+
+def test_the_node_writes_its_own_tag_before_it_reports_and_again_after_a_boot(aws: Aws) -> None:
+    def node(boot: str) -> Watched:
+        return Watched(Node("llama", "workers", "i-1", boot), report=reports.spool, clock=lambda: NOW)
+
+    first = node("boot-1")
+    outbox = watch.Outbox(first, "us-east-1")
+    assert (outbox.turn(), aws.calls) == (True, [])
+    found = sighting(OFF_THE_BUS)
+    assert found is not None
+    first.saw(found)
+    assert first.claim == "boot-1 xid-79"
+    aws.network = False
+    assert not outbox.turn()
+    aws.network = True
+    assert outbox.turn()
+    assert [call for call in aws.calls[-4:] if "metric" not in call][-3:] == [
+        "ec2 create-tags",
+        "sts get-caller-identity",
+        "events put-events",
+    ]
+    second = node("boot-2")
+    second.restore(first.document(), [])
+    assert second.claim == "boot-2"
 
 
 def test_a_node_that_went_to_its_warm_pool_lets_go_again_when_it_is_terminated_there(aws: Aws) -> None:

@@ -16,6 +16,9 @@ from cluster_contract.times import time_text
 
 from .programs import ROOT
 
+VERIFICATION = "verify"
+"""The file of a node that failed its verification."""
+
 _MAX_SENTENCE = 500
 
 

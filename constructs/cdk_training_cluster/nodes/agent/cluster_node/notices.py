@@ -11,18 +11,18 @@ from cluster_contract.times import parse_time
 
 from .metadata import Metadata
 
-TERMINATING = "terminating"
+STANDBY, TERMINATING = "standby", "terminating"
 """The code of the notice that Auto Scaling takes the node away, and waits for it if there is a lifecycle hook."""
 
 _LIFECYCLE = "autoscaling/target-lifecycle-state"
 # https://docs.aws.amazon.com/autoscaling/ec2/userguide/retrieving-target-lifecycle-state-through-imds.html
 LIFECYCLE_NOTICES = {
     "Terminated": (TERMINATING, "Auto Scaling terminates the node"),
-    "Standby": ("standby", "Auto Scaling keeps the node in standby"),
+    "Standby": (STANDBY, "Auto Scaling keeps the node in standby"),
     "Warmed:Terminated": (TERMINATING, "Auto Scaling terminates the node"),
     "Warmed:Stopped": (TERMINATING, "Auto Scaling stops the node for its warm pool"),
     "Warmed:Hibernated": (TERMINATING, "Auto Scaling hibernates the node for its warm pool"),
-    "Warmed:Running": ("standby", "Auto Scaling keeps the node running in its warm pool"),
+    "Warmed:Running": (STANDBY, "Auto Scaling keeps the node running in its warm pool"),
 }
 """Code and sentence of the notice for each state that Auto Scaling wants the node in."""
 

@@ -8,9 +8,10 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from cluster_contract.health import NODE_FAULT, REPORT_DETAIL_TYPE, REPORT_SOURCE, NodeReport, ReportKind
+from cluster_contract.health import NODE_FAULT, REPORT_DETAIL_TYPE, NodeReport, ReportKind, report_source
 from cluster_contract.node_files import SPOOL, SPOOL_IN_MEMORY
 
 from .node_facts import settings
@@ -54,7 +55,12 @@ def send(region: str) -> bool:
     found = [(path, text) for path in waiting()[:_MAX_ENTRIES] for text in _read(path)]
     if not found:
         return not waiting()
-    entries = [{"Source": REPORT_SOURCE, "DetailType": REPORT_DETAIL_TYPE, "Detail": text} for _, text in found]
+    try:
+        source = report_source(settings().get("CLUSTER", ""), _user_id(region))
+    except OSError as error:
+        _say(f"{len(found)} reports could not be sent and are kept: {error}")
+        return False
+    entries = [{"Source": source, "DetailType": REPORT_DETAIL_TYPE, "Detail": text} for _, text in found]
     batch = _folders()[1] / f".entries-{os.getpid()}"
     _write(batch, json.dumps(entries))
     command = ("aws", "--region", region, "events", "put-events", "--output", "json", "--entries", f"file://{batch}")
@@ -72,6 +78,41 @@ def send(region: str) -> bool:
         else:
             _say(f"EventBridge did not take {path.name}, which is kept: {entry.get('ErrorMessage', entry)}")
     return all(is_taken for is_taken, _ in taken) and send(region)
+
+
+def tag(region: str, instance_id: str, key: str, value: str) -> bool:
+    """Write a tag on the node's own instance, and say whether it is written.
+
+    Args:
+        region: The node's region.
+        instance_id: The node's instance.
+        key: The tag's key.
+        value: Its value.
+
+    Source: https://docs.aws.amazon.com/cli/latest/reference/ec2/create-tags.html
+    """
+    command = ("ec2", "create-tags", "--resources", instance_id, "--tags", json.dumps([{"Key": key, "Value": value}]))
+    answer = ask(("aws", "--region", region, *command), _SECONDS)
+    if not answer.succeeded:
+        _say(f"the tag {key} could not be written, without which no function repairs the node: {answer.trouble}")
+    return answer.succeeded
+
+
+@lru_cache(maxsize=1)
+def _user_id(region: str) -> str:
+    """Return what IAM calls this node, which the node's role lets it put into the source of its events alone.
+
+    No permission is needed to ask: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+
+    Raises:
+        OSError: AWS does not say it.
+    """
+    command = ("sts", "get-caller-identity", "--query", "UserId", "--output", "text")
+    answer = ask(("aws", "--region", region, *command), _SECONDS)
+    user_id = answer.text.strip()
+    if not answer.succeeded or not user_id:
+        raise OSError(f"AWS does not say who this node is: {answer.trouble}")
+    return user_id
 
 
 def _read(path: Path) -> Iterator[str]:

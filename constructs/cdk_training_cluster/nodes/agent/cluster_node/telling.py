@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from cluster_contract import node_files
+from cluster_contract.claims import verified_value
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import VERIFICATION_FAILED, NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.tags import VERIFIED_TAG
@@ -19,10 +20,7 @@ from .checking import Check
 from .node_facts import Facts, boot_id, settings
 from .programs import ROOT, ask
 
-_DRAIN = "verify"
 _SECONDS = 60
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
-_MAX_TAG_VALUE = 256
 
 
 def action_of(checks: Sequence[Check]) -> FaultAction | None:
@@ -55,9 +53,9 @@ def drain(checks: Sequence[Check]) -> None:
     """
     if any(check.fails for check in checks):
         action = action_of(checks) or FaultAction.OBSERVE
-        drain_files.add(_DRAIN, summary(checks), code="verify", action=action.value)
+        drain_files.add(drain_files.VERIFICATION, summary(checks), code="verify", action=action.value)
     else:
-        drain_files.remove(_DRAIN)
+        drain_files.remove(drain_files.VERIFICATION)
         # After a reboot Kubernetes keeps the taint of a drained node until there is a folder, and nothing in it.
         drain_files.make_folder()
 
@@ -95,7 +93,7 @@ def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[st
     now = time_text(datetime.now(timezone.utc))
     data = json.loads(settings().get("FAILURE_METRIC") or "[]")
     metric = [{**series, "MetricName": VERIFICATION_FAILED, "Value": int(bool(failed))} for series in data]
-    tag = f"{'failed' if failed else 'passed'} {now} {' '.join(failed)}".strip()
+    tag = verified_value(boot_id(), failed, now)
     calls = (
         (
             "counted",
@@ -108,7 +106,7 @@ def tell(facts: Facts, checks: Sequence[Check], instance_id: str) -> Iterator[st
         ),
         (
             *("written to the instance's tags", "ec2", "create-tags", "--resources", instance_id, "--tags"),
-            json.dumps([{"Key": VERIFIED_TAG, "Value": tag[:_MAX_TAG_VALUE]}]),
+            json.dumps([{"Key": VERIFIED_TAG, "Value": tag}]),
         ),
     )
     for what, *call in calls if instance_id else calls[:1]:

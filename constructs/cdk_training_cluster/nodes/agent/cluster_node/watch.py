@@ -19,6 +19,7 @@ from pathlib import Path
 from cluster_contract.faults import FaultKind
 from cluster_contract.health import NodeReport
 from cluster_contract.node_files import FAULT_HISTORY, HEALTH, HEALTH_SOCKET
+from cluster_contract.tags import FAULTS_TAG
 
 from . import grace, health_service, progress, readings, reports, use
 from .drain_files import names as drain_names
@@ -203,7 +204,11 @@ class Outbox(threading.Thread):
 
     def turn(self) -> bool:
         """Do what there is to do, and say whether all of it was done."""
-        sent = reports.send(self._region)
+        # Before the report: the function does nothing to a node whose own tag does not say the same.
+        claimed, claim = self._watched.claimed, self._watched.claim
+        if claim != claimed and reports.tag(self._region, self._watched.node.instance_id, FAULTS_TAG, claim):
+            self._watched.claimed = claimed = claim
+        sent = reports.send(self._region) and claim == claimed
         notice = self._watched.notices.get(TERMINATING) if self._watched.may_go else None
         # A node that went to its warm pool is terminated there, with another notice.
         if notice != self._went and (notice is None or grace.let_go(self._region, self._watched.node.instance_id)):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from cluster_contract.faults import FaultAction, FaultKind, fault_of
+from cluster_contract.claims import faults_value
+from cluster_contract.faults import FaultAction, FaultKind, fault_name, fault_of
 from cluster_contract.health import NodeReport, ReportedFault, ReportKind
 from cluster_contract.times import parse_time, time_text
 
@@ -14,7 +15,7 @@ from . import drain_files
 from .checking import WAITS_FOR_THE_JOB
 from .evidence import Evidence
 from .kernel_log import Sighting
-from .notices import TERMINATING, Notice
+from .notices import STANDBY, TERMINATING, Notice
 
 REPEATS_WITHIN = timedelta(hours=24)
 """How long a fault before the last reboot counts, for those that end otherwise the second time."""
@@ -87,6 +88,8 @@ class Watched:
         self.serials: dict[str, str] = {}
         self.in_use: bool | None = None
         self.shows_jobs = True
+        # What the node's own tag says, as far as that is known.
+        self.claimed = ""
         self._report, self._clock = report, clock
         self._evidence = Evidence()
         self._readings: dict[Key, int] = {}
@@ -195,6 +198,16 @@ class Watched:
         """Whether Auto Scaling need not wait for a job of this node; where none can be seen, waiting helps none."""
         return TERMINATING in self.notices and (self._is_unused or not self.shows_jobs)
 
+    @property
+    def claim(self) -> str:
+        """What the node's own tag is to say. Empty: nothing, as long as nothing is to be done to the node."""
+        heaviest = sorted(self.faults.items(), key=lambda item: -_WEIGHT[item[1].action.value])
+        faults = dict.fromkeys(_file(key) for key, seen in heaviest if seen.action.drains)
+        is_held = STANDBY in self.notices or drain_files.VERIFICATION in drain_files.names()
+        if not faults and not is_held and not self.claimed:
+            return ""
+        return faults_value(self.node.boot_id, faults, drained=self._told_drained)
+
     def document(self) -> dict[str, Any]:
         """Return the state for readers on the node; `restore` takes it again."""
         drained_by = drain_files.names()
@@ -212,6 +225,7 @@ class Watched:
             "dismissed": sorted(self._dismissed),
             "in_use": self.in_use,
             "told_drained": self._told_drained,
+            "claimed": self.claimed,
             "serials": self.serials,
             # Up to 0.5, NVIDIA's Resiliency Extension calls a node healthy by the first, since 0.7 by the second.
             "fail_count": len(drained_by),
@@ -225,7 +239,7 @@ class Watched:
             document: The last `document`; one of an earlier boot counts for nothing.
             history: The faults of earlier boots.
         """
-        self.history = history
+        self.history, self.claimed = history, document.get("claimed", "")
         if document.get("boot_id") != self.node.boot_id:
             return
         self.serials = dict(document["serials"])
@@ -354,4 +368,4 @@ class Watched:
 
 def _file(key: Key) -> str:
     kind, code, _ = key
-    return f"{kind.value}-{code}".lower()
+    return fault_name(kind, code)
