@@ -30,6 +30,7 @@ from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.eks import urls as eks_urls
 from moto.eks.responses import EKSResponse
 from moto.events.models import EventsBackend, Rule
+from moto.events.responses import EventsHandler
 from moto.fsx.responses import FSxResponse
 from moto.iam.models import IAMBackend
 from moto.iam.responses import IamResponse
@@ -207,6 +208,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     ),
     (LogsBackend, keys.checked_log_group(LogsBackend.create_log_group), "takes any key"),
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
+    (EventsHandler, events.authorized(EventsHandler.put_events), "asks no policy"),
     (EventsBackend, events.checked_events(EventsBackend.put_events), "takes events in the name of AWS"),
     (Rule, events.with_functions(Rule.send_to_targets), "calls no functions"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),

@@ -26,6 +26,7 @@ from rehearsal.live_eks import EKS, EKS_ASKS, EksQuestion, desired_size, eks_zon
 from rehearsal.live_facts import Facts, read_facts
 from rehearsal.live_outcomes import Deployed, Outcome, judge, refusals
 from rehearsal.live_questions import questions
+from rehearsal.live_reports import REPORTS, what_may_be_reported
 from rehearsal.preparation import prepare
 
 # Longer than the check takes, with room for a file system that is slow to come.
@@ -224,6 +225,9 @@ class LiveCheck:
             place.cdk.deploy(stack, exclusively=True)
             if name == EKS:
                 return Deployed(answers=[self._resized(place, stack)])
+            if name == REPORTS:
+                said = what_may_be_reported(place.client, stack, place.cluster.name, self._region)
+                return Deployed(answers=said)
             account, foundation = str(place.cluster.account), place.cluster.foundation_stack_name
             facts = read_facts(place.client, stack, account, uses=foundation)
             return Deployed(facts={**facts, **_running(place.client)})

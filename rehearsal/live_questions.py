@@ -23,6 +23,7 @@ from cdk_training_cluster.storage.exported_checkpoints import lifecycle_rules
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cluster_contract.tags import CLUSTER_TAG
+from rehearsal.live_reports import REPORTS, REPORTS_ASKS, make_reporting_role
 
 # More than one of AWS's documents allows, fewer than another.
 _NOTIFICATIONS = 6
@@ -159,6 +160,7 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[Scene], None]]] = {
         _default_target,
     ),
     "budget": (f"Does an AWS budget take {_NOTIFICATIONS} notifications?", _budget),
+    REPORTS: (REPORTS_ASKS, lambda scene: make_reporting_role(scene.stack, scene.cluster.name)),
     "lifecycle": ("Does S3 take three lifecycle rules of a whole bucket that expire objects?", _lifecycle),
 }
 

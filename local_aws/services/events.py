@@ -8,11 +8,13 @@ from typing import Any
 from moto.awslambda.models import lambda_backends
 from moto.core.utils import utcnow
 from moto.events.models import events_backends
+from moto.sts.models import sts_backends
 
 from local_aws import sessions
 from local_aws.policies import Call, is_allowed
 from local_aws.refusal import Refusal
 from local_aws.services import invocations
+from local_aws.services.roles import statements_of
 
 
 def checked_targets(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +51,36 @@ def checked_events(original: Callable[..., Any]) -> Callable[..., Any]:
             else original(backend, [event])[0]
             for event in events
         ]
+
+    return put_events
+
+
+def authorized(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return PutEvents, in which a session of a role may send only what the policies of the role allow.
+
+    Where one event of several is not allowed, none is taken: AWS does not say what becomes of the others.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
+    """
+
+    @wraps(original)
+    def put_events(response: Any) -> Any:
+        account, partition, region = response.current_account, response.partition, response.region
+        session = sts_backends[account][partition].get_assumed_role_from_access_key(response.get_access_key())
+        for entry in response._get_param("Entries") if session else ():
+            bus = f"arn:{partition}:events:{region}:{account}:event-bus/{entry.get('EventBusName', 'default')}"
+            said = {"events:source": entry["Source"], "events:detail-type": entry["DetailType"]}
+            call = Call(
+                action="events:PutEvents",
+                resource=bus,
+                context={**said, "aws:userid": session.user_id},
+                region=region,
+            )
+            if not is_allowed(statements_of(session.role_arn), call):
+                raise Refusal(
+                    "AccessDeniedException",
+                    f"User: {session.arn} is not authorized to perform: events:PutEvents on resource: {bus}",
+                )
+        return original(response)
 
     return put_events
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
@@ -67,7 +68,7 @@ def test_a_rule_calls_an_alias_by_a_permission_for_that_alias_alone(aws: LocalAw
         aws.client("ssm").put_parameter(Name="/got", Value="none", Type="String", Overwrite=True)
         allowed = {"Action": "lambda:InvokeFunction", "Principal": "events.amazonaws.com", "SourceArn": rule}
         for function, got in ((name, "none"), (alias, alias)):
-            functions.add_permission(FunctionName=function, StatementId=f"for-{got[:4]}", **allowed)
+            functions.add_permission(FunctionName=function, StatementId=f"for-{got[:3]}", **allowed)
             events.put_events(Entries=[{**_REPORT, "Source": "pod/AROAEXAMPLE:i-1"}])
             assert aws.client("ssm").get_parameter(Name="/got")["Parameter"]["Value"] == got
 
@@ -75,6 +76,37 @@ def test_a_rule_calls_an_alias_by_a_permission_for_that_alias_alone(aws: LocalAw
 def test_only_aws_sends_events_in_the_name_of_aws(aws: LocalAws) -> None:
     answer = aws.client("events").put_events(Entries=[{**_REPORT, "Source": "aws.ec2"}, _REPORT])
     assert (answer["FailedEntryCount"], answer["Entries"][0]["ErrorCode"]) == (1, "NotAuthorizedForSourceException")
+
+
+def test_a_session_of_a_role_sends_only_what_its_role_allows(aws: LocalAws) -> None:
+    trust = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    own = {"events:source": "pod/${aws:userid}", "events:detail-type": "Node report"}
+    allowed = {
+        "Effect": "Allow",
+        "Action": "events:PutEvents",
+        "Resource": "*",
+        "Condition": {"StringEquals": own},
+    }
+    iam = aws.client("iam")
+    document = {"Version": "2012-10-17", "Statement": [trust]}
+    role = iam.create_role(RoleName="node", AssumeRolePolicyDocument=json.dumps(document))["Role"]
+    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    iam.put_role_policy(RoleName="node", PolicyName="reports", PolicyDocument=json.dumps(policy))
+    given = aws.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="i-0a1b2c3d")["Credentials"]
+    own_client = aws.client("events")
+    session = boto3.client(
+        "events",
+        region_name=own_client.meta.region_name,
+        endpoint_url=own_client.meta.endpoint_url,
+        aws_access_key_id=given["AccessKeyId"],
+        aws_secret_access_key=given["SecretAccessKey"],
+        aws_session_token=given["SessionToken"],
+    )
+    mine = {**_REPORT, "Source": f"pod/{role['RoleId']}:i-0a1b2c3d"}
+    assert session.put_events(Entries=[mine])["FailedEntryCount"] == 0
+    for source in (f"pod/{role['RoleId']}:i-00000000", "pod/${aws:userid}", "pod"):
+        with pytest.raises(ClientError, match="not authorized to perform: events:PutEvents"):
+            session.put_events(Entries=[mine, {**_REPORT, "Source": source}])
 
 
 @pytest.fixture
