@@ -203,4 +203,6 @@ class DrawnGroup:
 
 def fault_of(action: FaultAction, serial: str) -> ReportedFault:
     """Return a fault as a node reports it."""
-    return ReportedFault("95", FaultKind.XID, action, "0000:53:00", 1, "It is broken", serial)
+    return ReportedFault(
+        "95" if action.drains else "63", FaultKind.XID, action, "0000:53:00", 1, "It is broken", serial
+    )

@@ -104,7 +104,7 @@ def test_a_full_disk_neither_keeps_a_bad_node_at_work_nor_its_report_from_being_
     assert (node.root / DRAIN[1:] / "verify").exists()
     [event] = json.loads((node.root / "events").read_text())
     assert json.loads(event["Detail"])["faults"][0]["code"] == "efa_count"
-    assert ["failed 20" in call for call in node.calls] == [False, True, False]
+    assert ["failed 20" in call for call in node.calls] == [False, True, False, False]
     assert list((node.root / SPOOL_IN_MEMORY[1:]).iterdir()) == []
 
 
