@@ -183,10 +183,9 @@ def test_the_node_writes_its_own_tag_before_it_reports_and_again_after_a_boot(aw
     first = node("boot-1")
     outbox = watch.Outbox(first, "us-east-1")
     assert (outbox.turn(), aws.calls) == (True, [])
-    found = sighting(OFF_THE_BUS)
-    assert found is not None
-    first.saw(found)
-    assert first.claim == "boot-1 xid-79"
+    for _ in range(2):
+        first.checked({"gpu_lost"}, [("gpu_lost", "0000:05:00", "7 GPUs of 8")])
+    assert first.claim == "boot-1 check-gpu_lost"
     aws.network = False
     assert not outbox.turn()
     aws.network = True
