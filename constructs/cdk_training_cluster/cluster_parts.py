@@ -308,6 +308,7 @@ def make_spend(
         budget=budget,
         node_groups={name: SpendGroup.of(fleet, as_floats(of_nodes[name])) for name, fleet in groups.items()},
         fixed=fixed,
+        starts=cluster.orchestrator.billing_starts(cluster),
         prices=budget.prices,
         power=cluster.power,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
@@ -74,6 +74,7 @@ class SpendFunctionSettings(FunctionSettings):
         warning: How long before a stop its warning is sent.
         groups: The cluster's node groups, by name.
         fixed: What else is billed by the hour: units an hour by their names in the price list, by kind.
+        starts: From when on units of `fixed` are billed, by their names; what is not named is billed always.
         node: What a running node adds to the kind `guardrails`, likewise.
         prices: What an hour of an instance costs, in USD, by its type or by the id of its Capacity Block, and what
             units cost by their names, where that is stated.
@@ -93,6 +94,7 @@ class SpendFunctionSettings(FunctionSettings):
     warning: Annotated[timedelta, Within(minimum=0)] = timedelta(minutes=30)
     groups: Mapping[str, SpendGroupSettings] = field(default_factory=dict)
     fixed: Mapping[str, Mapping[str, _Quantity]] = field(default_factory=dict)
+    starts: Mapping[str, datetime] = field(default_factory=dict)
     node: Mapping[str, _Quantity] = field(default_factory=dict)
     prices: Mapping[str, _Positive] = field(default_factory=dict)
     tick: Annotated[timedelta, Within(above=0)] = timedelta(minutes=5)

@@ -189,7 +189,8 @@ class SpendRun:
         for kind, units in self._settings.fixed.items():
             for price, count in units.items():
                 item = Item("", SpendKind(kind), price)
-                yield Charge(item=item, units=Decimal(str(count)), start=start)
+                since = max(start, self._settings.starts.get(price, start))
+                yield Charge(item=item, units=Decimal(str(count)), start=since)
 
     def _count(self, charges: list[Charge], seen: _Seen, prices: Prices) -> bool:
         """Count what is billed until now, and say whether that was done."""

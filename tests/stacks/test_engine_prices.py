@@ -23,6 +23,7 @@ _REGION = "us-east-1"
 _SETTINGS = SpendFunctionSettings.environment_variable
 _ENGINES = {
     "eks": ("{eks: {control_plane_zone: us-east-1a}}", "{}"),
+    "eks with an older Kubernetes": ("{eks: {control_plane_zone: us-east-1a, kubernetes_version: '1.34'}}", "{}"),
     "slurm": ("slurm", _PCS),
     "slurm without accounting": ("{slurm: {accounting: false}}", _PCS),
     "slurm without login nodes": ("{slurm: {login: {count: 0}}}", _PCS),
@@ -89,6 +90,27 @@ def test_what_the_engine_bills_for_each_node_is_counted_with_its_node_group(tmp_
         "on-demand m7i.2xlarge",
         "ebs-gp3",
     }
+
+
+@pytest.mark.parametrize(
+    ("engine", "starts"),
+    [("eks", {}), ("eks with an older Kubernetes", {"eks-extended-support": "2026-12-02T00:00:00Z"})],
+)
+def test_extended_support_of_eks_is_counted_from_the_end_of_standard_support(
+    written: Path, starts: Mapping[str, str]
+) -> None:
+    settings = settings_of(written)
+    assert settings.get("starts", {}) == starts
+    assert {name for name in settings["fixed"]["orchestrator"] if name.startswith("eks-")} == {
+        "eks-control-plane",
+        *starts,
+    }
+
+
+def test_the_control_plane_under_hyperpod_is_the_users_own_and_not_counted(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text((PROJECT / "clusters/hyperpod-eks.yaml").read_text() + "\nbudget: {monthly_usd: 20000}\n")
+    assert not {name for name in emitted(settings_of(file)) if name.startswith("eks-")}
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -1,7 +1,7 @@
 """What the commands say of the engine that runs a cluster's jobs."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -97,7 +97,10 @@ def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs])
 
 def test_a_plan_counts_what_aws_pcs_bills_and_knows_no_price(files: Mapping[str, ClusterFile]) -> None:
     shape = shape_of(files["slurm"])
-    lines = {line.key: line for line in orchestrator_lines(shape, committed_prices())}
+    lines = {
+        line.key: line
+        for line in orchestrator_lines(shape, committed_prices(), today=date(2026, 11, 22), hours=Decimal(1))
+    }
     assert lines["orchestrator.aws-pcs-node"].what == "3 x node management of AWS PCS"
     login = lines["orchestrator.m7i.2xlarge"]
     assert (login.what, login.per_hour) == ("1 x m7i.2xlarge, the engine's own nodes, on demand", Decimal("0.4032"))

@@ -1,7 +1,7 @@
 """The construct that counts a cluster's dollars: its function, its tick, its alarms and its permissions."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, ClassVar
 
 from aws_cdk import Duration
@@ -123,6 +123,7 @@ class ClusterSpend(Guardrail):
         alert_topic: sns.ITopic,
         node_groups: Mapping[str, SpendGroup] | None = None,
         fixed: FixedParts | None = None,
+        starts: Mapping[str, datetime] | None = None,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
         power: ClusterPower | None = None,
         state: ClusterState | None = None,
@@ -143,6 +144,7 @@ class ClusterSpend(Guardrail):
                 alone are counted.
             fixed: What else is billed by the hour: units an hour by their names in the library's price list, by the
                 kind of charge, such as `{"file-system": {"fsx-persistent-2-250": 6.58}}`. Default: - nothing.
+            starts: From when on units of `fixed` are billed, by their names. Default: - from the first run on.
             prices: What an instance costs an hour, in USD, by its type or by the id of the Capacity Block that it
                 runs in, and what anything else costs by its name in `unknown_prices`, where that is known better than
                 from AWS's lists. Default: - those lists.
@@ -187,6 +189,7 @@ class ClusterSpend(Guardrail):
             warning=timedelta(minutes=budget.warning_minutes),
             groups={name: group.settings for name, group in groups.items()},
             fixed=fixed or {},
+            starts=starts or {},
             node=as_floats(node_units()),
             prices=prices or {},
             topic_arn=alert_topic.topic_arn,

@@ -19,9 +19,10 @@
      `make_owner(fleet, launches, reserved)`: see `FleetOwners`. `NodeFleet` makes placement group, reservation,
      launch templates, tags and warnings, and makes the owner depend on the way to the internet.
    - `make_rest(cluster)`: what needs the nodes' owners, such as queues, login nodes and add-ons.
-   - `rows(cluster)`, `hourly_units(cluster)`, `node_units(fleet)`, `describe(cluster)` and `outputs(cluster)`:
-     dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have other prices than
-     EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the price list.
+   - `rows(cluster)`, `hourly_units(cluster)`, `billing_starts(cluster)`, `node_units(fleet)`, `describe(cluster)` and
+     `outputs(cluster)`: dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have
+     other prices than EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the
+     price list.
 3. `orchestrators/<name>/<name>_cluster.py`: the public construct:
 
        class SlurmCluster(TrainingCluster):
@@ -42,6 +43,7 @@ Functions reach nodes through `MadeOwner.settings` alone; no other place switche
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -135,6 +137,14 @@ class Orchestrator(FleetOwners):
         """Return what the engine bills by the hour whether or not nodes run, by the names of prices.
 
         Its own nodes are instances (`own_nodes`) without the cluster's tag, by which the spend function finds nodes.
+
+        Args:
+            cluster: The cluster.
+        """
+        return {}
+
+    def billing_starts(self, cluster: "TrainingCluster") -> Mapping[str, datetime]:  # noqa: ARG002 - most have none
+        """Return from when on units of `hourly_units` are billed that are not billed from the deployment on.
 
         Args:
             cluster: The cluster.

@@ -56,7 +56,7 @@ UNITS = {
     "lambda-gb-second": Unit(unit="GB-second", what="Lambda on arm64"),
     "dynamodb-write": Unit(unit="write request unit", what="DynamoDB on-demand writes"),
     "dynamodb-read": Unit(unit="read request unit", what="DynamoDB on-demand reads"),
-    "eks-control-plane": Unit(unit="hour", what="an EKS control plane in standard support"),
+    "eks-control-plane": Unit(unit="hour", what="an EKS control plane"),
     "eks-extended-support": Unit(unit="hour", what="extended support of an EKS control plane, beside its price"),
     "prometheus-sample": Unit(unit="sample", what="samples of Amazon Managed Service for Prometheus"),
     "sns-email": Unit(unit="notification", what="SNS e-mails"),

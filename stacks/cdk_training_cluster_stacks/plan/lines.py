@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 from cdk_training_cluster.prices import UNITS, ByRegion, Price, PriceBook, SpotRange
@@ -221,14 +222,20 @@ def units_line(
     )
 
 
-def orchestrator_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
+def orchestrator_lines(shape: ClusterShape, book: PriceBook, *, today: date, hours: Decimal) -> Iterator[Line]:
     """Yield what the engine that runs jobs bills beside its nodes.
 
     Args:
         shape: The cluster.
         book: The prices.
+        today: The day on which the run begins, in UTC.
+        hours: How long the run takes.
     """
     for item, count in shape.orchestrator_units.items():
+        start = shape.billing_starts.get(item)
+        part = Decimal(1) if start is None else _part_after(start, today, hours)
+        if not part:
+            continue
         instance_type = on_demand_type(item)
         if instance_type is not None:
             yield _own_nodes_line(instance_type, count, shape.region, book)
@@ -237,7 +244,15 @@ def orchestrator_lines(shape: ClusterShape, book: PriceBook) -> Iterator[Line]:
             yield units_line("orchestrator.root-volumes", what, region=shape.region, book=book, an_hour={item: count})
         else:
             key, what = f"orchestrator.{item}", f"{count:f} x {UNITS[item].what}"
-            yield units_line(key, what, region=shape.region, book=book, an_hour={item: count})
+            note = "" if start is None or part == 1 else f"; from {start.date()} on"
+            line = units_line(key, what, region=shape.region, book=book, an_hour={item: count}, note=note)
+            yield replace(line, longer=part)
+
+
+def _part_after(start: datetime, today: date, hours: Decimal) -> Decimal:
+    """Return the part of a run that begins today after which something is billed."""
+    before = Decimal(int((start - datetime.combine(today, time(), UTC)).total_seconds())) / 3600
+    return max(min((hours - before) / hours, Decimal(1)), _ZERO)
 
 
 def _own_nodes_line(instance_type: str, count: Decimal, region: str, book: PriceBook) -> Line:

@@ -155,7 +155,7 @@ def make_plan(
             *storage_lines(shape, book, assumptions),
             *transfer_lines(shape, book, assumptions),
             *guardrail_lines(shape, book),
-            *orchestrator_lines(shape, book),
+            *orchestrator_lines(shape, book, today=today, hours=assumptions.hours),
         ),
         assumptions,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule, TrainingCluster
@@ -85,6 +86,7 @@ class ClusterShape:
         prometheus_seconds: The seconds from one sample of Prometheus to the next. None: nodes send it nothing.
         orchestrator_units: What the engine that runs jobs bills by the hour while all nodes run, by the names of
             `UNITS`.
+        billing_starts: From when on those of them are billed that are not billed always.
     """
 
     name: str
@@ -104,6 +106,7 @@ class ClusterShape:
     storage_series: int = 0
     prometheus_seconds: int | None = None
     orchestrator_units: Mapping[str, Decimal] = field(default_factory=dict)
+    billing_starts: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def has_file_system(self) -> bool:
@@ -143,6 +146,7 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             storage_series=watched.storage_series,
             prometheus_seconds=None if made.prometheus is None else made.prometheus.collector.interval_seconds,
             orchestrator_units=_orchestrator_units(made),
+            billing_starts=made.orchestrator.billing_starts(made),
         )
 
 

@@ -199,6 +199,20 @@ def test_a_reservation_that_holds_nothing_is_not_billed(state: str) -> None:
     assert (scene.tick()["month_to_date_usd"], scene.tick()["usd_per_hour"]) == (0, 0)
 
 
+def test_what_the_engine_bills_for_each_node_is_counted_while_the_node_runs() -> None:
+    groups = {"workers": SpendGroupSettings(engine={"aws-pcs-node": 1}), "lab": SpendGroupSettings()}
+    scene = SpendScene(groups=groups, details={"prices": {"aws-pcs-node": 0.25}})
+    node, _ = scene.add(2)
+    scene.add(node_group="lab")
+    scene.tick(0)
+    told = scene.tick(60)
+    assert told["kinds"]["orchestrator"] == {"usd_per_hour": 0.5, "month_to_date_usd": 0.5}
+    assert told["node_groups"]["workers"]["usd_per_hour"] == pytest.approx(2 * (P5 + 0.25))
+    assert told["node_groups"]["lab"]["usd_per_hour"] == pytest.approx(P5)
+    scene.end(node)
+    assert scene.tick(60)["kinds"]["orchestrator"] == {"usd_per_hour": 0.25, "month_to_date_usd": 0.75}
+
+
 def test_the_fixed_parts_are_counted_from_the_first_run_on() -> None:
     fixed = {"file-system": {"fsx-persistent-2-250": 2.0}, "network": {"nat-gateway": 1}, "guardrails": {}}
     scene = SpendScene(details={"fixed": fixed})
@@ -210,6 +224,24 @@ def test_the_fixed_parts_are_counted_from_the_first_run_on() -> None:
     }
     assert told["prices"]["fsx-persistent-2-250"]["source"].endswith(", the price in us-west-2")
     assert told["estimated_prices"] == ["fsx-persistent-2-250"]
+
+
+def test_a_fixed_part_with_a_start_is_counted_from_its_start_on() -> None:
+    units = {"eks-control-plane": 1, "eks-extended-support": 1}
+    starts = {"eks-extended-support": datetime(2026, 12, 2, tzinfo=UTC)}
+    details = {"fixed": {"orchestrator": units}, "starts": starts}
+    scene = SpendScene(details=details, now=datetime(2026, 12, 1, 22, 59, 59, tzinfo=UTC))
+    told = scene.tick(0)
+    assert told["usd_per_hour"] == pytest.approx(0.1)
+    # Until the month's end: 721 hours and a second of the control plane, 720 of its extended support.
+    assert told["forecast_usd"] == pytest.approx(0.1 * 721 + 0.5 * 720, abs=0.01)
+    assert scene.tick(60)["usd_per_hour"] == pytest.approx(0.1)
+    assert scene.spent("2026-12") == pytest.approx(0.1, abs=1e-5)
+    scene.now += timedelta(seconds=1)
+    assert scene.tick(0)["usd_per_hour"] == pytest.approx(0.6)
+    assert scene.spent("2026-12") == pytest.approx(0.1 + 0.1 / 3600, abs=1e-5)
+    scene.tick(60)
+    assert scene.spent("2026-12") == pytest.approx(0.7 + 0.1 / 3600, abs=1e-5)
 
 
 def test_a_tick_over_the_end_of_a_month_is_split_at_midnight_utc() -> None:

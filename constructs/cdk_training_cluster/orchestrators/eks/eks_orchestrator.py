@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, time
 from decimal import Decimal
 
 from aws_cdk import aws_iam as iam
@@ -27,7 +28,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import (
     owner_options,
 )
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
-from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, EksSettings
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.storage import TrainingFileSystem
@@ -116,16 +117,25 @@ class EksOrchestrator(Orchestrator):
         owner = OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id=group.ref, options=options)
         return MadeOwner(resource=group, settings=owner)
 
-    def hourly_units(self, cluster: TrainingCluster) -> Mapping[str, Decimal]:  # noqa: ARG002 - the same for all
-        """Return that the control plane and the system nodes run around the clock.
+    def hourly_units(self, cluster: TrainingCluster) -> Mapping[str, Decimal]:
+        """Return that the control plane and the system nodes run around the clock; extended support has a start.
 
         Source: https://aws.amazon.com/eks/pricing/
         """
         nodes = self.settings.system_nodes
         return {
             "eks-control-plane": Decimal(1),
+            **dict.fromkeys(self.billing_starts(cluster), Decimal(1)),
             **own_nodes(nodes.instance_type, nodes.count, volume_gib=SYSTEM_VOLUME_GIB),
         }
+
+    def billing_starts(self, cluster: TrainingCluster) -> Mapping[str, datetime]:  # noqa: ARG002 - the settings say it
+        """Return when standard support of the Kubernetes version ends, from when on EKS bills extended support.
+
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-extended-support.html
+        """
+        ends = SUPPORT_ENDS.get(self.settings.kubernetes_version)
+        return {} if ends is None else {"eks-extended-support": datetime.combine(ends[0], time(), UTC)}
 
     def describe(self, cluster: TrainingCluster) -> Iterator[str]:  # noqa: ARG002 - the settings say it
         """Yield what EKS does with broken nodes."""
