@@ -73,30 +73,38 @@ class FakePriceList(FakeService):
     """The client of the Price List.
 
     Attributes:
-        usd: The prices of instance types of EC2, and of usage types of other services, in us-east-1; of one there
-            may be several.
+        usd: The prices of instance types of EC2, of usage types of other services, and of file systems by their
+            throughput, such as `Lustre 250`, in us-east-1; of one there may be several.
+        elsewhere: Those of another region, which an answer holds too.
     """
 
     def __init__(self) -> None:
         super().__init__("pricing")
         self.usd: dict[str, tuple[str, ...]] = {}
+        self.elsewhere: dict[str, tuple[str, ...]] = {}
 
     def get_products(self, **parameters: Any) -> dict[str, Any]:
         """Answer GetProducts."""
         wanted = {each["Field"]: each["Value"] for each in parameters["Filters"]}
         usage = wanted.get("usagetype", "")
-        self.record("GetProducts", parameters, names=[usage or wanted["instanceType"]])
+        name = usage or wanted.get("instanceType") or f"{wanted['fileSystemType']} {wanted['throughputCapacity']}"
+        self.record("GetProducts", parameters, names=[name])
         assert wanted["regionCode"] == REGION
+        named = {"usagetype": f"USE1-{usage}"} if usage else {}
+        found = [
+            *(_product(usd, **named) for usd in self.usd.get(name, ())),
+            *(_product(usd, **named, regionCode="us-west-2") for usd in self.elsewhere.get(name, ())),
+        ]
         if usage:
             # What contains the text may be something else: SageMaker sells reserved nodes too.
-            found = [_product(usd, usagetype=f"USE1-{usage}") for usd in self.usd.get(usage, ())]
             return {"PriceList": [*found, _product("99", usagetype=f"USE1-Reserved{usage}")]}
-        assert (parameters["ServiceCode"], wanted["operatingSystem"], wanted["tenancy"]) == (
-            "AmazonEC2",
-            "Linux",
-            "Shared",
-        )
-        return {"PriceList": [_product(usd) for usd in self.usd.get(wanted["instanceType"], ())]}
+        if "instanceType" in wanted:
+            assert (parameters["ServiceCode"], wanted["operatingSystem"], wanted["tenancy"]) == (
+                "AmazonEC2",
+                "Linux",
+                "Shared",
+            )
+        return {"PriceList": found}
 
 
 def _product(usd: str, **more: str) -> str:

@@ -44,6 +44,21 @@ def test_no_price_and_several_are_none(scene: SpendScene, listed: tuple[str, ...
     assert (scene.tick(0)["usd_per_hour"], scene.tick(30)["usd_per_hour"], asked(scene)) == (P5, P5, 1)
 
 
+def test_a_price_of_another_region_in_an_answer_is_not_taken(scene: SpendScene) -> None:
+    scene.pricing.elsewhere["p5.48xlarge"] = ("60.00",)
+    assert scene.tick(0)["usd_per_hour"] == 50
+
+
+def test_the_list_is_asked_for_a_unit_whose_known_price_is_that_of_another_region() -> None:
+    units = {"fsx-persistent-2-250": 2.0, "nat-gateway": 1.0}
+    scene = SpendScene(details={"fixed": {"file-system": units}})
+    scene.pricing.usd["Lustre 250"] = ("0.30",)
+    told = scene.tick(0)
+    # That of NAT gateways is one of this region.
+    assert (told["usd_per_hour"], asked(scene)) == (pytest.approx(2 * 0.30 + 0.045), 1)
+    assert "estimated_prices" not in told or told["estimated_prices"] == []
+
+
 def test_stated_prices_spot_and_blocks_are_not_asked_for() -> None:
     scene = SpendScene(details={"prices": {"p5.48xlarge": 30.0, "cr-1": 20.0}})
     scene.add_spot()
