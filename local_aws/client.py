@@ -245,6 +245,7 @@ class LocalAws(Steering):
         root_device_name: str,
         platform: str | None = None,
         root_device_type: str | None = None,
+        encrypted: bool = False,
     ) -> None:
         """Make an image with an id of the caller's, as if another account had built and shared it.
 
@@ -254,6 +255,7 @@ class LocalAws(Steering):
             root_device_name: Such as "/dev/xvda".
             platform: What it is billed as, such as "Ubuntu Pro". Default: - Linux/UNIX
             root_device_type: "ebs" or "instance-store". Default: ebs
+            encrypted: Whether the snapshot of its root volume is. Default: - it is not.
         """
         request = {
             "image_id": image_id,
@@ -261,6 +263,7 @@ class LocalAws(Steering):
             "root_device_name": root_device_name,
             "platform": platform,
             "root_device_type": root_device_type,
+            "encrypted": encrypted,
         }
         self._control("image", {**self._place, **_given(request)})
 

@@ -16,7 +16,14 @@ from moto.utilities.utils import get_partition
 
 from local_aws.refusal import Refusal
 from local_aws.services import launches
-from local_aws.services.eks_rules import INVALID, check_image, check_node_group, check_sizes
+from local_aws.services.eks_rules import (
+    INVALID,
+    check_image,
+    check_node_group,
+    check_repair,
+    check_sizes,
+    check_warm_image,
+)
 from local_aws.services.group_rules import check_group
 from local_aws.services.images import EKS_IMAGES
 
@@ -65,12 +72,18 @@ def make(params: Mapping[str, Any], cluster: Mapping[str, Any], account: str, re
 
 
 def check_change(described: Mapping[str, Any]) -> None:
-    """Refuse sizes that a node group cannot have.
+    """Refuse what UpdateNodegroupConfig refuses.
 
     Args:
         described: The node group as it is to be.
+
+    Raises:
+        Refusal: EKS refuses it.
     """
     check_sizes(described["scalingConfig"])
+    check_repair(described.get("nodeRepairConfig") or {})
+    if described["amiType"] == "CUSTOM":
+        check_warm_image(described)
 
 
 def resize(described: Mapping[str, Any], account: str, region: str) -> None:

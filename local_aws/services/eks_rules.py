@@ -29,13 +29,12 @@ _WITHOUT_CONTROL_PLANE = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 _MOST_MINORS_BEHIND = 3
 # Conditions and their reasons that AWS documents as such; on all others EKS never acts.
 # https://docs.aws.amazon.com/eks/latest/userguide/node-health-nma.html
-# https://github.com/aws/eks-node-monitoring-agent/blob/main/docs/node-health-issues.adoc
 _XIDS = (13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140)
 _REASONS: Mapping[str, tuple[str, ...]] = {
     "AcceleratedHardwareReady": (
         *(f"NvidiaXID{code}Error" for code in _XIDS),
         *("DCGMDiagnosticFailure", "DCGMError", "FabricManagerNotRunning"),
-        *("NvidiaDeviceCountMismatch", "NvidiaDoubleBitError", "NvidiaFabricError", "NvidiaNVLinkError"),
+        *("NvidiaDoubleBitError", "NvidiaNVLinkError"),
         *("NeuronDMAError", "NeuronHBMUncorrectableError", "NeuronNCUncorrectableError"),
         "NeuronSRAMUncorrectableError",
     ),
@@ -177,9 +176,23 @@ def check_node_group(params: Mapping[str, Any], launch: Mapping[str, Any] | None
     """
     for code, message in (*_template_problems(params, launch or {}), *_market_problems(params, launch or {})):
         raise Refusal(code, message)
-    repair = params.get("nodeRepairConfig") or {}
-    if "maxUnhealthyNodeThresholdCount" in repair and "maxUnhealthyNodeThresholdPercentage" in repair:
-        raise Refusal(INVALID, "Only one of maxUnhealthyNodeThresholdCount and Percentage can be specified")
+    check_repair(params.get("nodeRepairConfig") or {})
+
+
+def check_repair(repair: Mapping[str, Any]) -> None:
+    """Refuse a configuration of node repair.
+
+    Args:
+        repair: The configuration.
+
+    Raises:
+        Refusal: EKS refuses it.
+
+    Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_NodeRepairConfig.html
+    """
+    for limit in ("maxUnhealthyNodeThreshold", "maxParallelNodesRepaired"):
+        if f"{limit}Count" in repair and f"{limit}Percentage" in repair:
+            raise Refusal(INVALID, f"Only one of {limit}Count and {limit}Percentage can be specified")
     for override in repair.get("nodeRepairConfigOverrides") or []:
         if len(override) < len(
             ("nodeMonitoringCondition", "nodeUnhealthyReason", "minRepairWaitTimeMins", "repairAction")
@@ -189,6 +202,19 @@ def check_node_group(params: Mapping[str, Any], launch: Mapping[str, Any] | None
         if reason not in _REASONS.get(condition, ()):
             # No document says that EKS checks them; it might.
             raise Refusal(INVALID, f"Invalid nodeUnhealthyReason {reason} for nodeMonitoringCondition {condition}")
+
+
+def check_warm_image(params: Mapping[str, Any]) -> None:
+    """Refuse a warm pool of a node group with an image of its own.
+
+    Args:
+        params: The node group.
+
+    Raises:
+        Refusal: EKS refuses it.
+    """
+    if (params.get("warmPoolConfig") or {}).get("enabled"):
+        raise Refusal(INVALID, "Warm pools do not support custom AMIs.")
 
 
 def _template_problems(params: Mapping[str, Any], launch: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -214,8 +240,7 @@ def _template_problems(params: Mapping[str, Any], launch: Mapping[str, Any]) -> 
         for name in ("amiType", "releaseVersion", "version"):
             if params.get(name):
                 yield INVALID, f"You cannot specify the field {name} when using custom AMIs."
-        if (params.get("warmPoolConfig") or {}).get("enabled"):
-            yield INVALID, "Warm pools do not support custom AMIs."
+        check_warm_image(params)
     elif launch.get("UserData") and not _is_mime(launch["UserData"]):
         # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/1875
         yield BAD_REQUEST, "Ec2LaunchTemplateInvalidConfiguration: User data was not in the MIME multipart format."

@@ -68,6 +68,7 @@ def add_image(request: Mapping[str, Any]) -> Mapping[str, Any]:
         region_name=ec2.region_name,
     )
     image.platform_details = str(request.get("platform") or "Linux/UNIX")
+    image.ebs_snapshot.encrypted = bool(request.get("encrypted"))
     return {"added": True}
 
 

@@ -166,6 +166,9 @@ def _image_problems(account: str, groups: _Groups) -> Iterator[str]:
         images = [backend.amis[name] for backend in ec2_backends[account].values() if name in backend.amis]
         if not images or any(each.owner_id != account for each in images):
             yield f"The image {name} does not exist, or is not owned by the account {account}"
+        if any(each.ebs_snapshot.encrypted for each in images):
+            # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
+            yield f"The image {name} is encrypted"
 
 
 def _volume_problems(given: Mapping[str, Any], groups: _Groups) -> Iterator[str]:

@@ -14,6 +14,11 @@ from wrong_eks import WRONG, Wrong
 
 assert template_rules
 
+_MISMATCH = {
+    **{"nodeMonitoringCondition": "AcceleratedHardwareReady", "nodeUnhealthyReason": "NvidiaDeviceCountMismatch"},
+    **{"minRepairWaitTimeMins": 5, "repairAction": "Replace"},
+}
+
 
 def _nodes(aws: LocalAws, name: str) -> list[dict[str, Any]]:
     states = {"Name": "instance-state-name", "Values": ["pending", "running"]}
@@ -121,6 +126,38 @@ def test_a_repair_of_a_reason_that_is_not_documented_is_refused(stacks: Stacks) 
         "NodeRepairConfigOverrides": [{**override, "MinRepairWaitTimeMins": 5, "RepairAction": "Reboot"}],
     }
     assert "Invalid nodeUnhealthyReason" in " ".join(stacks.reasons(stacks.create(template)).values())
+
+
+@pytest.mark.parametrize(
+    ("config", "refusal"),
+    [
+        (
+            {"maxUnhealthyNodeThresholdCount": 4, "maxUnhealthyNodeThresholdPercentage": 20},
+            "Only one of maxUnhealthyNodeThresholdCount and maxUnhealthyNodeThresholdPercentage",
+        ),
+        (
+            {"maxParallelNodesRepairedCount": 1, "maxParallelNodesRepairedPercentage": 20},
+            "Only one of maxParallelNodesRepairedCount and maxParallelNodesRepairedPercentage",
+        ),
+        (
+            {"nodeRepairConfigOverrides": [{"nodeUnhealthyReason": "NvidiaXID64Error"}]},
+            "All values must be specified in nodeRepairConfigOverrides",
+        ),
+        # The guide of EKS calls it an event, on which EKS does not act.
+        ({"nodeRepairConfigOverrides": [_MISMATCH]}, "Invalid nodeUnhealthyReason NvidiaDeviceCountMismatch"),
+    ],
+    ids=["two limits", "two counts", "half an override", "a reason of an event"],
+)
+def test_an_update_is_refused_as_a_whole_for_its_repair(
+    config: dict[str, Any], refusal: str, aws: LocalAws, stacks: Stacks
+) -> None:
+    stacks.create(eks_template())
+    eks = aws.client("eks")
+    [name] = eks.list_nodegroups(clusterName="pod")["nodegroups"]
+    named = {"clusterName": "pod", "nodegroupName": name}
+    with pytest.raises(ClientError, match=refusal):
+        eks.update_nodegroup_config(**named, scalingConfig={"desiredSize": 1}, nodeRepairConfig=config)
+    assert eks.describe_nodegroup(**named)["nodegroup"]["scalingConfig"]["desiredSize"] == 0
 
 
 def test_zones_without_a_control_plane_are_refused(aws: LocalAws, stacks: Stacks) -> None:

@@ -78,6 +78,14 @@ def test_the_policy_of_a_cluster_on_eks_follows_its_template(aws: LocalAws, stac
 
 
 @pytest.mark.usefixtures("eks")
+def test_an_image_that_is_encrypted_is_refused(aws: LocalAws, stacks: Stacks) -> None:
+    image = "ami-0e0e0e0e0e0e0e0e0"
+    aws.add_image(image, architecture="x86_64", root_device_name="/dev/xvda", encrypted=True)
+    template = hyperpod_template()
+    template["Resources"]["HyperPod"]["Properties"]["InstanceGroups"][1]["ImageId"] = image
+    assert f"The image {image} is encrypted" in " ".join(stacks.reasons(stacks.create(template)).values())
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_what_sagemaker_refuses_fails_to_deploy_for_its_reason(stacks: Stacks, wrong: Wrong) -> None:
     stack = stacks.create(wrong_template(wrong))

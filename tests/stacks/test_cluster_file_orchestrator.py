@@ -40,8 +40,9 @@ def test_a_zone_id_that_eks_refuses_is_refused_at_once(tmp_path: Path, place: st
         f"{RIGHT}checkpoints: {{express: {{{place}}}}}\norchestrator: {{eks: {{control_plane_zone: us-east-1a}}}}\n"
     )
     assert [each.partition(": ")[2] for each in problems(tmp_path, text)] == [
-        "availability_zone: must be another zone than use1-az3, the zone of the checkpoints' directory bucket: EKS "
-        "takes no subnets in cac1-az3, use1-az3, usw1-az2; name another zone, and its id"
+        "availability_zone: must be another zone than use1-az3, the zone of the checkpoints' directory bucket: the "
+        "nodes' subnet is one of the control plane's subnets, and EKS takes none of these in cac1-az3, use1-az3, "
+        "usw1-az2; name another zone, and its id"
     ]
 
 

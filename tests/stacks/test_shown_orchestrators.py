@@ -78,7 +78,7 @@ _PCS_IMAGE = "/aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id"
     ("engine", "images"),
     [
         ("slurm", {"workers": _PCS_IMAGE, "login": "ami-0a1b2c3d4e5f67890"}),
-        # These launch nodes from images of their own.
+        # These launch nodes from images of their own, where the file names none.
         *((engine, {}) for engine in ("eks", "hyperpod", "batch")),
     ],
 )

@@ -1,5 +1,6 @@
-"""What an EKS node group is sent with its size, as far as it is not so already."""
+"""What an EKS node group is sent with a larger size, as far as it is not so already."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,7 +35,14 @@ def _is_so(described: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Say whether a group is as wanted; what is off needs nothing more to be so."""
     if not wanted["enabled"]:
         return not described.get("enabled", False)
-    return described.items() >= wanted.items()
+    return all(_comparable(described.get(name)) == _comparable(value) for name, value in wanted.items())
+
+
+def _comparable(value: object) -> object:
+    """Return a value in a form without the order of its items, which EKS may change."""
+    if isinstance(value, list):
+        return sorted(json.dumps(each, sort_keys=True) for each in value)
+    return value
 
 
 def _warm_pool(nodes: str | None) -> dict[str, Any]:

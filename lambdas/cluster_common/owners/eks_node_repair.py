@@ -23,10 +23,6 @@ _REPORTED_XIDS = (13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140)
 # EKS counts no repeats: a GPU that has fallen off the bus or has lost its links is not given a second time.
 _REPLACED_AT_ONCE = (74, 79)
 
-# A reboot mends neither a fabric that does not train nor a GPU that is missing.
-# https://github.com/aws/eks-node-monitoring-agent/blob/main/docs/node-health-issues.adoc
-_REPLACED = ("NvidiaDeviceCountMismatch", "NvidiaFabricError")
-
 # Monitoring that is broken is no broken GPU.
 # https://github.com/aws/containers-roadmap/issues/2555
 _UNREACHABLE_DCGM = "DCGMError"
@@ -66,7 +62,6 @@ def _overrides() -> list[dict[str, Any]]:
         f"NvidiaXID{code}Error": _ACTIONS[fault_of(FaultKind.XID, str(code)).action] for code in _REPORTED_XIDS
     }
     actions |= dict.fromkeys([f"NvidiaXID{code}Error" for code in _REPLACED_AT_ONCE], "Replace")
-    actions |= dict.fromkeys(_REPLACED, "Replace")
     actions[_UNREACHABLE_DCGM] = "NoAction"
     return [
         {

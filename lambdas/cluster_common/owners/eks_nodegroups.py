@@ -72,9 +72,14 @@ class EksNodegroups(NamedOwners):
         return read_scaling_activities(self._auto_scaling, group.auto_scaling_group)
 
     def _set_size(self, group: OwnedGroup, size: int) -> None:
-        """Set the desired size of a node group, and what its settings say beside it."""
-        options = self._owners[group.node_group].options
-        config = changed_configuration(options, self._described.get(group.name, {}))
+        """Set the desired size of a node group, and with a larger one what its settings say beside it.
+
+        EKS refuses a request as a whole: a setting that it does not take may delay a start, and never a stop.
+        """
+        config: Mapping[str, Any] = {}
+        if size > group.desired:
+            options = self._owners[group.node_group].options
+            config = changed_configuration(options, self._described.get(group.name, {}))
         try:
             self._client.update_nodegroup_config(**_names(group.name), scalingConfig={"desiredSize": size}, **config)
         except AWS_ERRORS as error:

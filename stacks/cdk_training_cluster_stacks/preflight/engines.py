@@ -63,7 +63,9 @@ def judge_eks_zones(nodes: str, second: str | None, zones: Sequence[Mapping[str,
     for setting, name in (("availability_zone", nodes), ("eks.control_plane_zone", second)):
         zone, mend = known.get(name or ""), f"write {setting}: {' or '.join(fit)}"
         if zone is not None and zone["ZoneId"] in REFUSED_ZONES:
-            return failed(f"{name} is {zone['ZoneId']} in this account, where EKS takes no subnets", mend)
+            return failed(
+                f"{name} is {zone['ZoneId']} in this account, where EKS takes no subnets of a cluster", mend
+            )
         if zone is None and name == second is not None:
             return failed(f"the account has no Availability Zone {name} in the region", mend)
         if zone is not None and zone["State"] != "available":
@@ -91,7 +93,7 @@ def judge_control_plane_subnet(vpc: str | None, nodes: str, subnet: Mapping[str,
     if zone == nodes:
         return failed(f"it is in {zone} like the nodes, and EKS demands two zones", mend)
     if zone_id in REFUSED_ZONES:
-        return failed(f"it is in {zone}, {zone_id} in this account, where EKS takes no subnets", mend)
+        return failed(f"it is in {zone}, {zone_id} in this account, where EKS takes no subnets of a cluster", mend)
     return passed(f"it is in {zone} ({zone_id})")
 
 

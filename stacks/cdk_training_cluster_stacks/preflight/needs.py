@@ -47,13 +47,13 @@ class ImageNeed:
         name: The node group, or `login`.
         image: The id of the image, or the name of the SSM parameter that holds it.
         architectures: The architectures of each of the nodes' instance types.
-        root_volume_gib: The size of the root volume, in GiB.
+        root_volume_gib: The size of the root volume, in GiB. None: HyperPod chooses it.
     """
 
     name: str
     image: str
     architectures: Mapping[str, tuple[str, ...]]
-    root_volume_gib: int
+    root_volume_gib: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,16 +133,18 @@ def _group(fleet: NodeFleet) -> GroupNeed:
 
 def _images(cluster: ClusterFile, made: TrainingCluster) -> Iterator[ImageNeed]:
     written = {each.name: each.image for each in cluster.node_groups}
+    hyperpod = made.orchestrator.kind == OrchestratorKind.HYPERPOD_SLURM
     for fleet in made.node_groups:
         dialect = made.orchestrator.dialect(fleet.node_group)
-        if dialect is not None and dialect.image:
+        image = written[fleet.node_group.name]
+        if (hyperpod and image != LATEST) or (dialect is not None and dialect.image):
             public = public_image(fleet.instance_types[0], made.orchestrator.kind)
-            image = written[fleet.node_group.name]
+            largest = max(root_volume_gib(fleet.node_group, info) for info in fleet.instance_types)
             yield ImageNeed(
                 name=fleet.node_group.name,
                 image=public.parameter_name if image == LATEST and public is not None else image,
                 architectures={info.name: info.architectures for info in fleet.instance_types},
-                root_volume_gib=max(root_volume_gib(fleet.node_group, info) for info in fleet.instance_types),
+                root_volume_gib=None if hyperpod else largest,
             )
     slurm = cluster.orchestrator.slurm
     if slurm is not None and slurm.login.count:

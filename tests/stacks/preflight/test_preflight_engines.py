@@ -72,8 +72,8 @@ _VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     "a second zone without EKS": (
         _zones("us-east-1b", "us-east-1e"),
         Outcome.FAIL,
-        "us-east-1e is use1-az3 in this account, where EKS takes no subnets -> write eks.control_plane_zone: "
-        "us-east-1a or us-east-1f",
+        "us-east-1e is use1-az3 in this account, where EKS takes no subnets of a cluster -> write "
+        "eks.control_plane_zone: us-east-1a or us-east-1f",
     ),
     "nodes in a zone without EKS": (
         _zones("us-east-1e", "us-east-1a"),

@@ -18,7 +18,8 @@ from cdk_training_cluster_stacks.preflight.hyperpod import (
     judge_eks_cluster,
     judge_private,
 )
-from cdk_training_cluster_stacks.preflight.needs import Needs, needs_of
+from cdk_training_cluster_stacks.preflight.images import judge_image
+from cdk_training_cluster_stacks.preflight.needs import ImageNeed, Needs, needs_of
 from cdk_training_cluster_stacks.preflight.permissions import actions_for
 from examples import PROJECT
 from local_aws import LocalAws
@@ -53,8 +54,30 @@ def _table(gateway: str, **link: Any) -> dict[str, Any]:
     return {"RouteTableId": "rtb-1", "Associations": [link], "Routes": [{"GatewayId": gateway}]}
 
 
+def _image(volumes: int = 1, **changes: Any) -> Verdict:
+    need = ImageNeed(
+        name="workers", image="ami-1", architectures={"ml.p5.48xlarge": ("x86_64",)}, root_volume_gib=None
+    )
+    disks = [
+        {"DeviceName": f"/dev/sd{n}", "Ebs": {"Encrypted": changes.get("encrypted", False)}} for n in range(volumes)
+    ]
+    image = {"State": "available", "Architecture": "x86_64", "OwnerId": changes.get("owner", "111122223333")}
+    return judge_image(need, "111122223333", ("ami-1", {**image, "BlockDeviceMappings": disks}))
+
+
 _VERDICTS: dict[str, tuple[Callable[[], Verdict], Outcome, str]] = {
     "as it must be": (lambda: _cluster(_described()), Outcome.PASS, "ACTIVE with Kubernetes 1.34"),
+    "an image": (_image, Outcome.PASS, "ami-1 is available for x86_64"),
+    "an image of others": (
+        lambda: _image(owner="444455556666"),
+        Outcome.FAIL,
+        "is owned by 444455556666, not by 111122223333",
+    ),
+    "an image that is encrypted, of two volumes": (
+        lambda: _image(2, encrypted=True),
+        Outcome.FAIL,
+        "the image ami-1 is encrypted and has 2 volumes -> copy it without encryption and with its root volume only",
+    ),
     "none": (lambda: _cluster(None), Outcome.FAIL, "there is no EKS cluster training in us-east-1"),
     "being made": (lambda: _cluster(_described(status="CREATING")), Outcome.FAIL, "training is CREATING, not ACTIVE"),
     "a mode that HyperPod lacks": (

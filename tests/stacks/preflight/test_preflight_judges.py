@@ -248,21 +248,25 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
     ),
     "block: a reservation": (judge_purchase(wanted(block=True), NOW, described()), FAIL, "under from_reservation"),
     "image smaller than the root volume": (
-        judge_image(launched_from(), ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(200)))),
+        judge_image(
+            launched_from(), "1", ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(200)))
+        ),
         PASS,
         "ami-1 is available",
     ),
     "image larger than the root volume": (
-        judge_image(launched_from(), ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(201)))),
+        judge_image(
+            launched_from(), "1", ("ami-1", image(RootDeviceName="/dev/xvda", BlockDeviceMappings=_volumes(201)))
+        ),
         FAIL,
         "the root volume of 200 GiB is smaller than that of the image ami-1, 201 GiB: EC2 launches no node with a "
         "root volume that is smaller than the image's snapshot",
     ),
-    "image": (judge_image(launched_from(), ("ami-1", image())), PASS, "ami-1 is available"),
-    "image: no parameter": (judge_image(launched_from("/aws/x"), (None, None)), FAIL, "/aws/x"),
-    "image: none": (judge_image(launched_from(), ("ami-1", None)), FAIL, "no image ami-1"),
-    "image: pending": (judge_image(launched_from(), ("ami-1", image(State="pending"))), FAIL, "pending"),
-    "image: arm": (judge_image(launched_from(), ("ami-1", image(Architecture="arm64"))), FAIL, "for arm64"),
+    "image": (judge_image(launched_from(), "1", ("ami-1", image())), PASS, "ami-1 is available"),
+    "image: no parameter": (judge_image(launched_from("/aws/x"), "1", (None, None)), FAIL, "/aws/x"),
+    "image: none": (judge_image(launched_from(), "1", ("ami-1", None)), FAIL, "no image ami-1"),
+    "image: pending": (judge_image(launched_from(), "1", ("ami-1", image(State="pending"))), FAIL, "pending"),
+    "image: arm": (judge_image(launched_from(), "1", ("ami-1", image(Architecture="arm64"))), FAIL, "for arm64"),
     "bucket": (judge_bucket(_BUCKET, ("us-east-1", False)), PASS, "us-east-1"),
     "bucket: elsewhere": (judge_bucket(_BUCKET, ("us-west-2", False)), FAIL, "needs a bucket in us-east-1"),
     "bucket: none": (judge_bucket(_BUCKET, None), FAIL, "aws s3 mb s3://corpus --region us-east-1"),

@@ -76,8 +76,8 @@ def _zone_id(eks: EksContext) -> Iterator[Found]:
         yield (
             ("availability_zone",),
             f"availability_zone must be another zone than {eks.together.zone_id}, the zone of the checkpoints' "
-            f"directory bucket: EKS takes no subnets in {', '.join(sorted(REFUSED_ZONES))}; name another zone, and "
-            "its id",
+            "directory bucket: the nodes' subnet is one of the control plane's subnets, and EKS takes none of these "
+            f"in {', '.join(sorted(REFUSED_ZONES))}; name another zone, and its id",
         )
 
 

@@ -24,6 +24,11 @@ def _options(**changes: Any) -> tuple[str, ...]:
 _CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "new": (_options(), {}, {"nodeRepairConfig": _REPAIR}),
     "as it is": (_options(), {"nodeRepairConfig": {**_REPAIR, "more": 1}, "labels": {"team": "a"}}, {}),
+    "in another order": (
+        _options(),
+        {"nodeRepairConfig": {**_REPAIR, "nodeRepairConfigOverrides": _REPAIR["nodeRepairConfigOverrides"][::-1]}},
+        {},
+    ),
     "nothing is known": ((), {"nodeRepairConfig": {"enabled": True}}, {}),
     "no repair": (_options(repairs=False), {}, {}),
     "repair ends": (
@@ -61,7 +66,6 @@ def test_a_broken_gpu_is_replaced_and_a_broken_job_is_left_alone() -> None:
     actions = {each["nodeUnhealthyReason"]: each["repairAction"] for each in _REPAIR["nodeRepairConfigOverrides"]}
     assert actions == {
         **dict.fromkeys(("NvidiaXID64Error", "NvidiaXID74Error", "NvidiaXID79Error"), "Replace"),
-        **dict.fromkeys(("NvidiaDeviceCountMismatch", "NvidiaFabricError"), "Replace"),
         **dict.fromkeys((f"NvidiaXID{code}Error" for code in (48, 95, 119, 120, 140)), "Reboot"),
         **dict.fromkeys((f"NvidiaXID{code}Error" for code in (13, 31, 63, 94, 121)), "NoAction"),
         "DCGMError": "NoAction",

@@ -167,7 +167,16 @@ def test_a_managed_node_group_is_read_with_the_auto_scaling_group_underneath(aws
     assert (group.owner.key, group.launching_suspended) == (OwnerKind.EKS_NODEGROUP, "User suspended")
 
 
-def test_a_managed_node_group_gets_its_settings_with_a_size(aws: StubbedAws) -> None:
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_managed_node_group_is_made_smaller_without_its_settings(size: int, aws: StubbedAws) -> None:
+    owner = aws.owner(*EKS, options=eks_options(repairs=True, nvidia=True, warm_nodes=2, labels={}))
+    eks_group(aws)
+    group = read(owner)
+    aws.expect("eks.update_nodegroup_config", {**EKS_NAMES, "scalingConfig": {"desiredSize": size}}, {})
+    owner.set_size(group, size)
+
+
+def test_a_managed_node_group_gets_its_settings_with_a_larger_size(aws: StubbedAws) -> None:
     options = eks_options(repairs=True, nvidia=True, warm_nodes=2, labels={"nvidia.com/mig.config": "workers"})
     owner = aws.owner(*EKS, options=options)
     eks_group(aws)
