@@ -19,6 +19,9 @@ HEALTH = f"{RUN}/health.json"
 HEALTH_SOCKET = f"{RUN}/nvhcd.sock"
 """Where NVIDIA's Resiliency Extension asks for the node's health: `--ft-node-health-check-endpoint`."""
 
+FILE_SYSTEM_LATE = f"{RUN}/file-system-late"
+"""Is there since the file system did not answer before a job; gone once it answers before or under one."""
+
 AFFINITY = f"{RUN}/affinity.json"
 """Which CPUs and network cards are near each GPU."""
 

@@ -29,10 +29,15 @@ _MACHINE = Path(__file__).parent / "slurm/machine.sh"
 PATIENCE_SECONDS = 120
 # The commands that nodes have of others: what each answers is in the node's own folders.
 _COMMANDS = {
+    # With the file it hangs.
     "cluster-node": f"""
+while [[ -e /run/held ]]; do sleep 0.2; done
 export LD_LIBRARY_PATH=/srv/nvml NVML_GPUS=$(compgen -G '/dev/nvidia[0-9]*' | wc -l)
 exec /usr/bin/python3 -I -c '{START}' /srv/scripts "$@" """,
-    "stat": 'if [[ $* == *--file-system* ]]; then cat /run/file-system; else exec /usr/bin/stat "$@"; fi',
+    # Without the file it hangs, as for a file system in maintenance.
+    "stat": """
+if [[ $* != *--file-system* ]]; then exec /usr/bin/stat "$@"; fi
+until cat /run/file-system 2>/dev/null; do sleep 0.2; done""",
 }
 
 _INSIDE = ("nsenter", "--net", "--uts", "--pid", "--mount", "--root", "--wdns=/srv")

@@ -16,7 +16,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from cdk_training_cluster.nodes.agent.cluster_node.versions import check_versions
 from cluster_contract.faults import FaultAction
 from cluster_contract.health import NodeReport, ReportKind
-from cluster_contract.node_files import AFFINITY, DRAIN, SPOOL_IN_MEMORY
+from cluster_contract.node_files import AFFINITY, DRAIN, FILE_SYSTEM_LATE, SPOOL_IN_MEMORY
 from verified_node import ALL_REDUCE, EXPECTED, VerifiedNode, nccl_row
 
 FAILED, OTHER_HOST = 1, 3
@@ -190,6 +190,34 @@ def test_a_file_system_in_maintenance_is_waited_for(monkeypatch: pytest.MonkeyPa
     assert (found.passed, passed) == (True, [2, 2])
     [found] = machine.check_file_system(facts)
     assert (found.passed, found.found) == (False, "/fsx does not answer: stat did not answer in 30 seconds")
+
+
+def test_a_job_starts_on_a_file_system_in_maintenance_which_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, here, gone = Answer(None, "", "stat still hangs", True), Answer(0, "lustre\n", ""), Answer(1, "", "no such")
+    answers = [late]
+    monkeypatch.setattr(machine, "ROOT", str(tmp_path))
+    monkeypatch.setattr(machine, "ask", lambda *_: answers[0])
+    facts = Facts(mount_point="/fsx")
+
+    def found(*, starts: bool) -> list[tuple[bool, str]]:
+        return [(check.fails, check.found) for check in machine.check_file_system_of_job(facts, starts=starts)]
+
+    assert found(starts=False) == []
+    waits = [(False, "not checked: /fsx does not answer: stat still hangs")]
+    assert (found(starts=True), found(starts=False)) == (waits, waits)
+    mark = Path(f"{tmp_path}{FILE_SYSTEM_LATE}")
+    os.utime(mark, (time.time() - 29 * 60,) * 2)
+    assert found(starts=False) == waits
+    os.utime(mark, (time.time() - 31 * 60,) * 2)
+    fails = [(True, "/fsx does not answer: stat still hangs")]
+    assert (found(starts=False), found(starts=True)) == (fails, fails)
+    answers[0] = here
+    assert (found(starts=False), found(starts=False)) == ([(False, "/fsx is lustre")], [])
+    answers[0] = gone
+    assert found(starts=True) == [(True, "/fsx does not answer: no such")]
+    assert not list(machine.check_file_system_of_job(Facts(mount_point=""), starts=True))
 
 
 def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,14 +214,13 @@ def test_a_job_runs_elsewhere_where_a_node_fails_its_prolog(slurm: RealSlurm) ->
 
 def test_a_node_whose_prolog_is_lost_is_drained_by_slurm_and_taken_back(slurm: RealSlurm) -> None:
     """As on a new node of AWS PCS whose slurmd systemd starts anew: nothing is wrong with it."""
-    answers = [slurm.folder(node) / "run/file-system" for node in slurm.nodes_of("workers")]
-    for answer in answers:
-        answer.unlink()
+    held = [slurm.folder(node) / "run/held" for node in slurm.nodes_of("workers")]
+    for each in held:
+        each.touch()
     job = slurm.submit("--nodes=1", script="echo on $SLURM_JOB_NODELIST")
-    # It waits for the file system.
     slurm.wait_for("its prolog is lost", lambda: slurm.run("pkill", "-KILL", "-e", "prolog.sh", check=False) or None)
-    for answer in answers:
-        answer.write_text("lustre\n")
+    for each in held:
+        each.unlink()
     with slurm.timed("a prolog is lost: its job has run on another node"):
         slurm.wait_for_job(job, "COMPLETED")
     [node] = set(slurm.run("sinfo", "--noheader", "--states=drain", "--format=%N").split())
@@ -254,12 +253,11 @@ def test_jobs_wait_on_their_nodes_for_a_file_system_in_maintenance(slurm: RealSl
     answers = [slurm.folder(f"workers-{number}") / "run/file-system" for number in range(1, 5)]
     for answer in answers:
         answer.unlink()
-    job = slurm.submit("--nodes=2", script="echo ran")
-    slurm.wait_for("it has its nodes", lambda: slurm.shown("job", job)["JobState"] != "PENDING")
-    # Longer than BatchStartTimeout and MessageTimeout together; then the nodes say which jobs they have.
-    slurm.run("sleep", "25")
+    job = slurm.submit("--nodes=2", script="echo waits; stat --file-system --format %T /fsx; echo ran")
+    slurm.wait_for("it has started", lambda: slurm.output(job) or None)
+    # The nodes say which jobs they have.
     slurm.run("scontrol", "reconfigure")
-    assert slurm.output(job) == ""
+    assert slurm.output(job) == "waits\n"
     for answer in answers:
         answer.write_text("lustre\n")
     assert slurm.wait_for_job(job, "COMPLETED")["Restarts"] == "0"

@@ -14,11 +14,16 @@ from cluster_contract import node_files
 from . import drain_files, progress
 from .checking import FLOORS, Check, counted, not_checked, verdict
 from .node_facts import Facts, paths, read_text
-from .programs import ROOT, ask
+from .programs import ROOT, Answer, ask
 from .walk import WORKING_DIRECTORY
 
 _SECONDS = 30
 _PAUSE_SECONDS = 2
+# Slurm starts a batch job elsewhere whose nodes do not report it 20 seconds after it got them: a prolog cannot wait.
+# https://slurm.schedmd.com/slurm.conf.html#OPT_BatchStartTimeout
+_JOB_SECONDS = 5
+# https://docs.aws.amazon.com/fsx/latest/LustreGuide/maintenance-windows.html
+_MAINTENANCE_MINUTES = 30
 _MIB = 2**20
 _SAMPLE_MIB = 256
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-store-volumes.html
@@ -84,10 +89,47 @@ def check_file_system(facts: Facts, wait_seconds: float = 0) -> Iterator[Check]:
         return
     end = time.monotonic() + wait_seconds
     while True:
-        answer = ask(["stat", "--file-system", "--format", "%T", ROOT + facts.mount_point], _SECONDS)
+        answer = _ask_file_system(facts, _SECONDS)
         if answer.succeeded or time.monotonic() >= end:
             break
         time.sleep(_PAUSE_SECONDS)
+    yield _judge_file_system(facts, answer)
+
+
+def check_file_system_of_job(facts: Facts, *, starts: bool) -> Iterator[Check]:
+    """Yield whether a job has the file system; nothing for a node without one.
+
+    In its maintenance a file system answers late, to every node: the job starts, and waits in its first operation. A
+    node that has no answer for longer than a maintenance fails.
+
+    Args:
+        facts: What the node has when all is well.
+        starts: Whether the job is about to start. A file system that has always answered is not asked under a job.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/maintenance-windows.html
+    """
+    late = Path(ROOT + node_files.FILE_SYSTEM_LATE)
+    if not facts.mount_point or not (starts or late.exists()):
+        return
+    answer = _ask_file_system(facts, _JOB_SECONDS)
+    if not answer.is_late:
+        late.unlink(missing_ok=True)
+        yield _judge_file_system(facts, answer)
+        return
+    if not late.exists():
+        late.parent.mkdir(parents=True, exist_ok=True)
+        late.touch()
+    if time.time() - late.stat().st_mtime > _MAINTENANCE_MINUTES * 60:
+        yield _judge_file_system(facts, answer)
+    else:
+        yield not_checked("file_system", f"{facts.mount_point} does not answer: {answer.trouble}")
+
+
+def _ask_file_system(facts: Facts, seconds: float) -> Answer:
+    return ask(["stat", "--file-system", "--format", "%T", ROOT + facts.mount_point], seconds)
+
+
+def _judge_file_system(facts: Facts, answer: Answer) -> Check:
     kind = answer.text.strip()
     if not answer.succeeded:
         troubles = [f"{facts.mount_point} does not answer: {answer.trouble}"]
@@ -95,7 +137,7 @@ def check_file_system(facts: Facts, wait_seconds: float = 0) -> Iterator[Check]:
         troubles = [f"{facts.mount_point} is {kind}, not lustre: the file system is not mounted"]
     else:
         troubles = []
-    yield verdict("file_system", troubles, f"{facts.mount_point} is lustre")
+    return verdict("file_system", troubles, f"{facts.mount_point} is lustre")
 
 
 def check_throughput(facts: Facts) -> Iterator[Check]:

@@ -27,11 +27,11 @@ _MOMENTS = {
     "boot": "every check, the tests of speed too, and the result is recorded and reported",
     "job-start": "what a job needs, without tests of speed",
     "job-end": "the devices",
-    "job": "the devices, without asking a GPU or the file system: under a job",
+    "job": "the devices, without asking a GPU, and a file system that was late before a job: under a job",
 }
 # A node that has just booted asks its time server first, and starts its services.
 _BOOT_SECONDS = 60
-# A node that is drained for what ends by itself would be followed by the next one that is given a job.
+# In its maintenance a file system is away for minutes.
 _FILE_SYSTEM_SECONDS = 300
 
 
@@ -76,15 +76,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _quick_checks(facts: Facts, moment: str) -> Iterator[Check]:
-    fails = False
-    for check in _quick_checks_of_node(facts, moment):
-        fails = fails or check.fails
-        yield check
-    if moment == "job-start":
-        yield from machine.check_file_system(facts, 0 if fails else _FILE_SYSTEM_SECONDS)
-
-
-def _quick_checks_of_node(facts: Facts, moment: str) -> Iterator[Check]:
     yield from machine.check_drain_files()
     if moment == "job-start":
         yield from machine.check_set_up()
@@ -92,6 +83,8 @@ def _quick_checks_of_node(facts: Facts, moment: str) -> Iterator[Check]:
         yield from accelerators.check_gpus(facts, read_gpus())
     yield from accelerators.check_neuron_devices(facts)
     yield from machine.check_efa_devices(facts)
+    if moment != "job-end":
+        yield from machine.check_file_system_of_job(facts, starts=moment == "job-start")
 
 
 def _verify(facts: Facts, *, record: bool) -> list[Check]:

@@ -5,8 +5,8 @@
 ROOT=${ROOT:-}
 # Slurm gives its scripts no search path. https://slurm.schedmd.com/prolog_epilog.html
 export PATH=$ROOT/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# Longer than all that is asked takes to answer; a prolog waits for the file system too.
-SECONDS_TO_ANSWER=150 SECONDS_OF_PROLOG=480
+# Longer than all that is asked takes to answer.
+SECONDS_TO_ANSWER=150
 # Slurm ends a health check after a minute.
 SECONDS_OF_HEALTH_CHECK=40
 # A node that fails now and again is not given job after job.
@@ -110,9 +110,8 @@ take_back() {
 
 # check MOMENT: drains the node and fails where `cluster-node verify` finds something.
 check() {
-  local said status=0 seconds=$SECONDS_TO_ANSWER
-  if [[ $1 == job-start ]]; then seconds=$SECONDS_OF_PROLOG; fi
-  said=$(in_time "$seconds" cluster-node verify --at "$1") || status=$?
+  local said status=0
+  said=$(in_time "$SECONDS_TO_ANSWER" cluster-node verify --at "$1") || status=$?
   if ((status == 0)); then return 0; fi
   if [[ -z $said ]]; then
     # The verification itself failed, which is no fault of the node. A job starts only where it has passed.
