@@ -4,6 +4,7 @@
 """
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -55,18 +56,20 @@ def save_with_digests(_: Run, state: dict[str, torch.Tensor], folder: Path) -> d
     Both write as the process that writes checkpoints does. CPU seconds do not count the wait for the disk.
     """
     times: dict[str, list[float]] = {"torch": [], "digests": [], "compare": [], "torch cpu": [], "digests cpu": []}
-    checkpoints = CheckpointFolder(folder / "digests", keep=1)
+    checkpoints = CheckpointFolder(folder / "digests")
     for turn in range(2 * SAVES):
         checkpoint = Checkpoint(path=checkpoints.path(turn, "0" * 8), step=turn)
         ours = CommittingWriter(checkpoints, checkpoint)
         ours._made_by = -1  # another process has made it
-        writers = {"torch": dcp.FileSystemWriter(folder / "torch", sync_files=True), "digests": ours}
+        writers = {"torch": dcp.FileSystemWriter(folder / f"torch-{turn}", sync_files=True), "digests": ours}
         for name, writer in writers.items() if turn % 2 else reversed(writers.items()):
             torch.serialization.set_crc32_options(True)
             begun = time.process_time()
             times[name].append(seconds(partial(dcp.save, state, storage_writer=writer)))
             times[f"{name} cpu"].append(time.process_time() - begun)
         times["compare"].append(seconds(partial(unreadable, checkpoint.marker)))
+        for written in (checkpoint.path, folder / f"torch-{turn}"):  # both write new files, and delete none
+            shutil.rmtree(written)
     return times
 
 
