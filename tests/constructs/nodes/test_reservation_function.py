@@ -244,7 +244,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
 
 def _deploy(aws: LocalAws, directory: Path, **more: Any) -> str:
     """Create or update the stack, and return its status."""
-    app = App(outdir=str(directory))
+    # The assets are uploaded, and so have to be staged.
+    app = App(outdir=str(directory), post_cli_context={"aws:cdk:disable-asset-staging": False})
     stack = Stack(app, "pod-cluster", env=Environment(account="123456789012", region=REGION))
     _cluster(stack, group("workers", **more))
     app.synth()
