@@ -66,6 +66,7 @@ def test_a_node_group_launches_nodes_and_follows_its_sizes(aws: LocalAws, stacks
         {"UpdateConfig": {"MaxUnavailable": 2}},
         {"WarmPoolConfig": {"Enabled": True}},
         {"ScalingConfig": {"MinSize": 0, "DesiredSize": 0, "MaxSize": 9}},
+        {"Tags": {"team": "llama"}},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -80,6 +81,32 @@ def test_an_update_of_a_setting_may_take_a_group_to_the_size_of_the_template(
     stacks.update(stack, template)
     assert stacks.status(stack) == "UPDATE_COMPLETE", stacks.reasons(stack)
     assert _nodes(aws, name) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"Tags": {"team": "llama"}}, {"Labels": {"team": "llama"}}, {"UpdateConfig": {"MaxUnavailable": 2}}]
+)
+def test_another_launch_template_is_combined_with_no_other_update(stacks: Stacks, change: dict[str, Any]) -> None:
+    template = eks_template()
+    stack = stacks.create(template)
+    template["Resources"]["Launch"]["Properties"]["LaunchTemplateData"]["EbsOptimized"] = True
+    template["Resources"]["Nodes"]["Properties"].update(change)
+    stacks.update(stack, template)
+    # The way back combines the same: https://github.com/aws/containers-roadmap/issues/1258
+    assert stacks.status(stack) == "UPDATE_ROLLBACK_FAILED"
+    reasons = " ".join(stacks.reasons(stack).values())
+    assert "Version and ReleaseVersion updates cannot be combined with other updates" in reasons
+
+
+def test_tags_of_a_group_follow_the_template(aws: LocalAws, stacks: Stacks) -> None:
+    template, eks = eks_template(), aws.client("eks")
+    stack = stacks.create(template)
+    cluster, _, name = stacks.physical_ids(stack)["Nodes"].partition("/")
+    template["Resources"]["Nodes"]["Properties"]["Tags"] = {"team": "llama"}
+    stacks.update(stack, template)
+    arn = eks.describe_nodegroup(clusterName=cluster, nodegroupName=name)["nodegroup"]["nodegroupArn"]
+    tags = eks.list_tags_for_resource(resourceArn=arn)["tags"]
+    assert {key: value for key, value in tags.items() if not key.startswith("aws:")} == {"team": "llama"}
 
 
 def test_a_size_that_is_taken_out_of_the_template_changes_nothing(aws: LocalAws, stacks: Stacks) -> None:

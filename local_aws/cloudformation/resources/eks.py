@@ -121,6 +121,11 @@ class _NodeGroup(Handler):
     def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
         allowed = (*_GROUP_CONFIG, *_GROUP_VERSION, "Labels", "Taints", "Tags")
         names, eks, place = self.only_changed(properties, before, *allowed), call.client("eks"), self._place(call)
+        if names & set(_GROUP_VERSION) and names - set(_GROUP_VERSION):
+            # The handler says so also of tags and of a launch template: https://github.com/aws/aws-cdk/issues/16644
+            raise HandlerError(
+                "Version and ReleaseVersion updates cannot be combined with other updates", "InvalidRequest"
+            )
         config = _asked(properties, *(name for name in _GROUP_CONFIG if name in names))
         config.pop("scalingConfig", None)
         if "Labels" in names:
@@ -132,8 +137,14 @@ class _NodeGroup(Handler):
                 "addOrUpdateTaints": _camel(properties.get("Taints") or []),
                 "removeTaints": _camel(gone),
             }
-        if config or "ScalingConfig" in names:
-            # Whether an update of labels sends the sizes as well, no document says; a changed size sends them all.
+        if "Tags" in names:
+            arn = eks.describe_nodegroup(**place)["nodegroup"]["nodegroupArn"]
+            gone = sorted(tags_of(before).keys() - tags_of(properties).keys())
+            if gone:
+                eks.untag_resource(resourceArn=arn, tagKeys=gone)
+            eks.tag_resource(resourceArn=arn, tags=tags_of(properties))
+        if config or names & {"ScalingConfig", "Tags"}:
+            # Whether an update of labels or tags sends the sizes as well, no document says; a changed size sends all.
             # https://github.com/eksctl-io/eksctl/issues/3532 and, of another controller of AWS's that sends them with
             # labels, https://github.com/aws-controllers-k8s/eks-controller/blob/main/pkg/resource/nodegroup/hook.go
             # A size that the template does not have changes nothing:

@@ -17,6 +17,7 @@ from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.orchestrators.eks.add_ons import AddOn
+from cdk_training_cluster.orchestrators.eks.fixed_tags import keep_fixed_tags
 from cdk_training_cluster.orchestrators.eks.scheduling import packing_scheduler
 from cdk_training_cluster.orchestrators.eks.settings import LOG_TYPES, EksSettings
 from cluster_contract.tags import CLUSTER_TAG
@@ -105,6 +106,7 @@ class EksControlPlane(Construct):
         early = {name: add_on for name, add_on in add_ons.items() if add_on.runs_on_every_node}
         self.before_nodes += [self._make_add_on(name, add_on) for name, add_on in early.items()]
         system = self._make_system_nodes()
+        keep_fixed_tags(system)
         system.node.add_dependency(*self.before_nodes, *self._network.way_out)
         for name, add_on in add_ons.items():
             if name not in early:

@@ -21,6 +21,7 @@ from cdk_training_cluster.orchestrators.eks.control_plane import (
     EksControlPlane,
     add_managed_policies,
 )
+from cdk_training_cluster.orchestrators.eks.fixed_tags import keep_fixed_tags
 from cdk_training_cluster.orchestrators.eks.node_groups import (
     make_managed_node_group,
     node_config,
@@ -111,6 +112,7 @@ class EksOrchestrator(Orchestrator):
     def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it
         """Make the managed node group, with no nodes."""
         group = make_managed_node_group(fleet, self.control_plane.cluster, self.settings, launches[0].template)
+        keep_fixed_tags(group)
         group.node.add_dependency(*self.control_plane.before_nodes)
         options = owner_options(fleet.node_group, fleet.instance_type, self.settings)
         # It refers to itself as <cluster>/<node group>.
