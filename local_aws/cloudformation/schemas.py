@@ -95,24 +95,7 @@ def schema_of(resource_type: str) -> Schema | None:
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if resource_type in _PATCHES:
         _PATCHES[resource_type](schema)
-    translated: dict[str, Any] = _with_python_keys(schema)
-    return translated
-
-
-def _with_python_keys(node: Any) -> Any:
-    """Rewrite the Unicode classes in patternProperties' keys, which jsonschema gives to Python's own `re`."""
-    if isinstance(node, list):
-        return [_with_python_keys(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    result = {key: _with_python_keys(value) for key, value in node.items()}
-    if isinstance(result.get("patternProperties"), dict):
-        classes = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
-        keys = {key: key for key in result["patternProperties"]}
-        for theirs, ours in classes.items():
-            keys = {key: text.replace(theirs, ours) for key, text in keys.items()}
-        result["patternProperties"] = {keys[key]: value for key, value in result["patternProperties"].items()}
-    return result
+    return schema
 
 
 def create_only(resource_type: str) -> list[tuple[str, ...]]:
@@ -243,6 +226,29 @@ def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iter
         yield ValidationError(f"string [{instance}] does not match pattern {pattern}")
 
 
+# jsonschema looks keys up with Python's own `re`, which does not know AWS's Unicode classes such as `\p{L}`.
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    for pattern, wanted in patterns.items():
+        for key in _keys(instance):
+            if regex.search(pattern, key):
+                yield from validator.descend(instance[key], wanted, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    for key in _keys(instance):
+        patterns = schema.get("patternProperties", {})
+        if key in schema.get("properties", {}) or any(regex.search(pattern, key) for pattern in patterns):
+            continue
+        if wanted is False:
+            yield ValidationError(f"extraneous key [{key}] is not permitted")
+        else:
+            yield from validator.descend(instance[key], wanted, path=key)
+
+
+def _keys(instance: Any) -> list[str]:
+    return sorted(instance) if isinstance(instance, dict) else []
+
+
 def _required_xor(_validator: Any, names: list[str], instance: Any, _schema: Any) -> Iterator[ValidationError]:
     present = [name for name in names if isinstance(instance, dict) and name in instance]
     if isinstance(instance, dict) and len(present) != 1:
@@ -272,6 +278,8 @@ _Validator = extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave
     Draft7Validator,
     {
         "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
         "requiredXor": _required_xor,
         "requiredOr": _required_or,
         "dependentExcluded": _excluded,
@@ -295,13 +303,7 @@ def _problems(resource_type: str, properties: Mapping[str, Any]) -> Iterator[str
 def _worded(error: Any) -> Iterator[str]:
     """Word a violation as CloudFormation's validator does."""
     rule, wanted, found = error.validator, error.validator_value, error.instance
-    if rule == "additionalProperties":
-        known = set(error.schema.get("properties", {}))
-        patterns = error.schema.get("patternProperties", {})
-        for key in sorted(set(found) - known):
-            if not any(regex.search(pattern, key) for pattern in patterns):
-                yield f"extraneous key [{key}] is not permitted"
-    elif rule == "required":
+    if rule == "required":
         yield f"required key [{next(name for name in wanted if repr(name) in error.message)}] not found"
     elif rule == "type":
         yield f"expected type: {_type_word(wanted)}, found: {_FOUND_WORDS.get(type(found), 'Null')}"
