@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
-from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, Policy
+from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, PolicySettings
 from cluster_idle.context import IdleContext, OwnerState
 from cluster_idle.decisions import decide
 from cluster_idle.evidence import Evidence, EvidenceState
@@ -56,7 +56,7 @@ def fleet(nodes: int, gangs: int) -> tuple[list[Instance], IdleContext]:
     idle = Evidence(state=EvidenceState.IDLE, reason="its utilization has been 0 %", idle_since=_SENT)
     settings = IdleFunctionSettings(
         cluster="base-pod",
-        policies=(Policy(),),
+        policies=(PolicySettings(),),
         groups={name: IdleGroupSettings() for name in names},
         max_stops=nodes,
         power_function="base-pod-power",

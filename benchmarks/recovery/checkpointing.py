@@ -29,7 +29,7 @@ def measure_digests(folder: Path) -> dict[str, float]:
 
     def added(with_digests: str, without: str) -> float:
         turns = zip(answer[with_digests], answer[without], strict=True)
-        return statistics.median(one / other - 1 for one, other in turns)
+        return float(statistics.median(one / other - 1 for one, other in turns))
 
     return {
         "digests": added("digests", "torch"),

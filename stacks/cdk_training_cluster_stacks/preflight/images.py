@@ -102,8 +102,12 @@ def image_checks(needs: Needs) -> Iterator[Check]:
         yield Check(
             name=f"image of {need.name}",
             ask=partial(_image, need.image),
-            judge=lambda answer, need=need: judge_image(need, *answer),
+            judge=partial(_judge, need),
         )
+
+
+def _judge(need: ImageNeed, found: tuple[str, tuple[str | None, Mapping[str, Any] | None]]) -> Verdict:
+    return judge_image(need, *found)
 
 
 def _image(image: str, aws: Aws) -> tuple[str, tuple[str | None, Mapping[str, Any] | None]]:

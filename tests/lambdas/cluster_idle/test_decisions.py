@@ -67,13 +67,19 @@ def test_a_warning_counts_for_nodes_that_were_idle_when_it_was_sent_and_their_ow
 
 
 def test_the_decision_about_a_gang_compares_no_node_with_every_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, compared = Owner.of(AUTO_SCALING_GROUP, "asg"), []
+    owner = Owner.of(AUTO_SCALING_GROUP, "asg")
+    compared: list[object] = []
+
+    def compare(one: object, other: object) -> bool:
+        compared.append(one)
+        return one is other
+
     nodes = [node(f"i-{number}", owner, "workers") for number in range(200)]
     idle = Evidence(state=EvidenceState.IDLE, reason="", idle_since=SENT)
     context = IdleContext(
         settings=idle_settings(groups={"workers": Group()}), now=NOW, evidence={one.id: idle for one in nodes}
     )
-    monkeypatch.setattr(Instance, "__eq__", lambda one, other: compared.append(one) or one is other)
+    monkeypatch.setattr(Instance, "__eq__", compare)
 
     decide(nodes, context)
 
