@@ -8,7 +8,7 @@ from typing import Any
 from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import IdlePolicy, InstanceTypeInfo, NodeGroup
+from cdk_training_cluster import Capacity, IdlePolicy, InstanceTypeInfo, NodeGroup
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 
 RESERVED, OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
@@ -33,6 +33,11 @@ def unknown_number(name: str = "Number") -> Any:
 def unknown_text(name: str = "Text") -> str:
     """A text that only the deployment knows."""
     return Token.as_string({"Ref": name})
+
+
+def held_in(one: str = RESERVED, **settings: Any) -> Capacity:
+    """A reservation of 1,000 instances that exists already, unless told otherwise."""
+    return Capacity.from_reservation(one, **{"instance_count": 1000, **settings})
 
 
 def node_group(**settings: Any) -> NodeGroup:

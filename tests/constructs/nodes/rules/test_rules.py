@@ -24,10 +24,11 @@ from cdk_training_cluster.nodes.rules import (
 )
 from cdk_training_cluster.validation.rule import Level, Problem, Rule
 from node_group_cases import OTHER, OWN_IMAGE, RESERVED, Case, ClusterCase, node_group
-from node_group_cases_cluster import CLUSTER_CASES
+from node_group_cases_cluster import CLUSTER_CASES as OTHER_CLUSTER_CASES
 from node_group_cases_markets import MARKET_CASES
 from node_group_cases_placement import PLACEMENT_CASES
 from node_group_cases_purchases import PURCHASE_CASES
+from node_group_cases_reservations import RESERVATION_CASES
 from node_group_cases_sharing import SHARING_CASES
 from node_group_cases_types import TYPE_CASES
 from node_group_cases_warm_pools import WARM_POOL_CASES
@@ -41,6 +42,7 @@ CASES = {
     **SHARING_CASES,
     **WARM_POOL_CASES,
 }
+CLUSTER_CASES = {**OTHER_CLUSTER_CASES, **RESERVATION_CASES}
 
 # AWS's own, where the documentation of Neuron is kept elsewhere, and those of NVIDIA and SchedMD.
 _AWS_DOCUMENT = re.compile(
