@@ -26,6 +26,7 @@ from cdk_training_cluster.guardrails.spend import alarm_count, scheduled_functio
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes import IdlePolicy, NodeFleet
 from cdk_training_cluster.nodes.dashboard import accelerator_row
+from cdk_training_cluster.nodes.fleet_warnings import warn_of_moving_images
 from cdk_training_cluster.nodes.node_role import allow_run_command
 from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.rules import ClusterContext
@@ -106,7 +107,7 @@ def make_node_groups(
         if any(nodes.group.reserves_in_placement_group for nodes in together.nodes)
         else None
     )
-    return {
+    fleets = {
         nodes.group.name: NodeFleet(
             scope,
             nodes.group.name,
@@ -127,6 +128,8 @@ def make_node_groups(
         )
         for nodes in together.nodes
     }
+    warn_of_moving_images(cluster, {name: fleet.moving_images for name, fleet in fleets.items()})
+    return fleets
 
 
 def make_prometheus(cluster: "TrainingCluster", observability: Observability | None) -> ClusterPrometheus | None:

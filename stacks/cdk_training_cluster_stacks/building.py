@@ -19,6 +19,7 @@ _CAUSES: tuple[tuple[str, Location], ...] = (
     (r"settings of cluster_hydration must fit", ("datasets",)),
     (r"act of the health policy must", ("health", "act")),
     (r"settings of cluster_billing must fit", ("budget",)),
+    (r"budget\.prices must state", ("budget", "prices")),
     (r"settings of \w+ must fit|stack .* would have .* resources|The template of a stack", ("node_groups",)),
 )
 
@@ -64,8 +65,10 @@ def refusals_in(file: str | Path, *, relative_to: Path | None = None) -> Iterato
         sentences = sentences_of(error)
         if sentences is None:
             raise
-        raise with_places(file, [(_cause(each), each) for each in sentences], relative_to=relative_to) from error
+        raise with_places(file, map(_placed, sentences), relative_to=relative_to) from error
 
 
-def _cause(sentence: str) -> Location:
-    return next((where for pattern, where in _CAUSES if re.match(pattern, sentence)), ())
+def _placed(sentence: str) -> tuple[Location, str]:
+    where = next((where for pattern, where in _CAUSES if re.match(pattern, sentence)), ())
+    # The place says the setting's name.
+    return where, sentence.removeprefix(f"{'.'.join(map(str, where))} ")

@@ -14,7 +14,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file, refuse_past_ends
+from cdk_training_cluster_stacks.cluster_file import (
+    ClusterFile,
+    has_past_end,
+    read_cluster_file,
+    refuse_past_ends,
+    warn_of_past_ends,
+)
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
 
 if TYPE_CHECKING:
@@ -28,6 +34,9 @@ _INSTALL = f"npm install --global aws-cdk@{CLI_VERSION}"
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 _OTHER_BOOTSTRAP = "bootstrapQualifier"
+
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+_NEVER_CREATED = frozenset({"REVIEW_IN_PROGRESS", "CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
 
 # No cdk.json is needed, and what one says of the app does not count.
 _APP = shlex.join([sys.executable, "-m", "cdk_training_cluster_stacks.app"])
@@ -76,14 +85,16 @@ def run(
     Raises:
         ValueError: The CLI is missing or another one than 2.x, there are no credentials, or they are of another
             account than the file's, or the account is not bootstrapped.
-        ClusterFileError: The file is wrong.
+        ClusterFileError: The file is wrong, or a reservation of a cluster that is not deployed yet has ended.
     """
     cluster = read_cluster_file(file)
     cli = _cli(os.environ)
-    if command in _MAKES:
-        refuse_past_ends(file, cluster, datetime.now(UTC))
-    if command is not CdkCommand.SYNTH:
-        _check_account(command, cluster, profile, others)
+    session = None if command is CdkCommand.SYNTH else _checked_session(command, cluster, profile, others)
+    now = datetime.now(UTC)
+    if command in _MAKES and has_past_end(cluster, now):
+        if session is not None and not _is_deployed(session, cluster):
+            refuse_past_ends(file, cluster, now)
+        warn_of_past_ends(file, cluster, now)
     arguments = [*command.arguments(cluster, all=all), "--app", _APP, "--context", f"cluster={file}"]
     arguments += ["--no-version-reporting"] + ([] if profile is None else ["--profile", profile])
     return call([cli, str(command), *arguments, *others])
@@ -108,8 +119,10 @@ def _cli(environment: Mapping[str, str]) -> str:
     return cli
 
 
-def _check_account(command: CdkCommand, cluster: ClusterFile, profile: str | None, others: Sequence[str]) -> None:
-    """Refuse credentials that do not work or are of another account, and an account without CDK's own resources.
+def _checked_session(
+    command: CdkCommand, cluster: ClusterFile, profile: str | None, others: Sequence[str]
+) -> "boto3.Session":
+    """Return a session; refuse credentials that do not work or are of another account, and one without bootstrap.
 
     Raises:
         ValueError: See there.
@@ -131,6 +144,19 @@ def _check_account(command: CdkCommand, cluster: ClusterFile, profile: str | Non
         )
     if command is CdkCommand.DEPLOY and not any(_OTHER_BOOTSTRAP in other for other in others):
         _check_bootstrap(session, account, cluster.region)
+    return session
+
+
+def _is_deployed(session: "boto3.Session", cluster: ClusterFile) -> bool:
+    """Tell whether the cluster's stack has been created. An identity that may not ask is taken for an operator's."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
+
+    client = session.client("cloudformation", region_name=cluster.region)
+    try:
+        stacks = client.describe_stacks(StackName=cluster.cluster_stack_name)["Stacks"]
+    except (BotoCoreError, ClientError) as error:
+        return refusal(error) != "ValidationError"
+    return any(each["StackStatus"] not in _NEVER_CREATED for each in stacks)
 
 
 def _check_bootstrap(session: "boto3.Session", account: str, region: str) -> None:

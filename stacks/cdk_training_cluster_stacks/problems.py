@@ -74,6 +74,10 @@ class ClusterFileError(Exception):
         return ": ".join(part for part in (place, problem.path, problem.message) if part)
 
 
+class UnreadableFileError(ClusterFileError):
+    """A file cannot be read, so that nothing is known of its content."""
+
+
 @contextmanager
 def plain_errors(status: int = 1) -> Iterator[None]:
     """End the program with one sentence for each mistake of its user, and an exit status.
@@ -84,7 +88,7 @@ def plain_errors(status: int = 1) -> Iterator[None]:
     an error keeps its traceback.
 
     Args:
-        status: The exit status of a mistake. Default: 1
+        status: The exit status of a mistake, but for a file that cannot be read: 2. Default: 1
     """
     try:
         yield
@@ -94,6 +98,8 @@ def plain_errors(status: int = 1) -> Iterator[None]:
         if os.environ.get("CDK_DEBUG") or closed or _package(type(error).__module__) in _COMMAND_LINE:
             raise
         sentences = sentences_of(error)
+        if isinstance(error, UnreadableFileError):
+            status = _REFUSED
         if sentences is None:
             sentences, status = _outside(error), _REFUSED
         if sentences is None:

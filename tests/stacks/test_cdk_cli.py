@@ -78,20 +78,43 @@ def test_the_cli_runs_the_app_of_the_package(place: Path, given: list[str], aske
     assert json.loads((place / "asked").read_text()) == asked
 
 
-@pytest.mark.parametrize("command", ["synth", "diff", "deploy"])
-def test_a_reservation_that_has_ended_is_refused_before_the_cli_runs(place: Path, command: str) -> None:
+_ENDED = f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2026-11-02T00:00:00Z}}}}}}\n"
+_PLACE = "pod.yaml:4: node_groups[0].capacity.reservation.end"
+
+
+@pytest.mark.parametrize("command", ["diff", "deploy"])
+def test_a_new_cluster_whose_reservation_has_ended_is_refused_before_the_cli_runs(place: Path, command: str) -> None:
     """Synthesis reads no clock."""
     _bootstrap()
-    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2026-11-02T00:00:00Z}}}}}}\n")
+    (place / "pod.yaml").write_text(_ENDED)
     result = CliRunner().invoke(training_cluster, [command, "pod.yaml"])
     assert result.exit_code == 2
-    place_in_file = "pod.yaml:4: node_groups[0].capacity.reservation.end"
-    assert result.stderr.startswith(f"error: {place_in_file}: must be in the future, got 2026-11-02 00:00 UTC: ")
+    assert result.stderr == (
+        f"error: {_PLACE}: must be in the future, got 2026-11-02 00:00 UTC: EC2 makes no reservation that has ended; "
+        "give a later end, or until_cancelled\n"
+    )
     assert not (place / "asked").exists()
 
 
+@pytest.mark.parametrize("command", ["synth", "diff", "deploy"])
+def test_a_deployed_cluster_whose_reservation_has_ended_takes_other_changes(place: Path, command: str) -> None:
+    import boto3  # noqa: PLC0415 - after moto has begun
+
+    _bootstrap()
+    topic = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    if command != "synth":  # which asks nothing
+        boto3.client("cloudformation", region_name="us-east-1").create_stack(
+            StackName="pod-cluster", TemplateBody=topic
+        )
+    (place / "pod.yaml").write_text(_ENDED)
+    result = CliRunner().invoke(training_cluster, [command, "pod.yaml"])
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"warning: {_PLACE}: 2026-11-02 00:00 UTC is in the past: ")
+    assert (place / "asked").exists()
+
+
 def test_a_cluster_whose_reservation_has_ended_can_be_destroyed(place: Path) -> None:
-    (place / "pod.yaml").write_text(f"{_FILE[:-2]}, capacity: {{reservation: {{end: 2026-11-02T00:00:00Z}}}}}}\n")
+    (place / "pod.yaml").write_text(_ENDED)
     assert CliRunner().invoke(training_cluster, ["destroy", "pod.yaml"]).exit_code == 0
     assert (place / "asked").exists()
 

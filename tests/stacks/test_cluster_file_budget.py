@@ -13,7 +13,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.tags import CLUSTER_TAG
-from cluster_files import RIGHT, problems
+from cluster_files import FACTS, RIGHT, problems
 from examples import PROJECT
 from local_aws.cloudformation import schemas
 
@@ -59,6 +59,16 @@ WRONG: dict[str, tuple[str, str]] = {
     "a service": (
         "{monthly_usd: 1, services: [E C2]}",
         'budget.services[0]: must be the name of a service in the billing metrics, such as AmazonEC2, got "E C2"',
+    ),
+    "a price of a name that nothing has": (
+        "{monthly_usd: 1, prices: {aws-pcs-nod: 0.1}}",
+        "budget.prices.aws-pcs-nod: must name an instance type (p5.48xlarge or ml.p5.48xlarge), a reservation "
+        "(cr-0a1b2c3d4e5f67890), a Spot price (spot p5.48xlarge us-east-1b) or a unit, got 'aws-pcs-nod': did you "
+        "mean aws-pcs-node?",
+    ),
+    "less than a cent": (
+        "{monthly_usd: 0.0000001}",
+        "budget.monthly_usd: must be at least 0.01, got 1e-07",
     ),
     "an account": (
         "{monthly_usd: 1, linked_accounts: [111122223333]}",
@@ -119,3 +129,29 @@ def test_all_that_a_cluster_is_billed_for_has_the_tag_that_the_aws_budget_counts
     for template in (one for one in made if one["Type"] == "AWS::EC2::LaunchTemplate"):
         kinds = {each["ResourceType"] for each in template["Properties"]["LaunchTemplateData"]["TagSpecifications"]}
         assert kinds == {"instance", "volume"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "p5.48xlarge",
+        "ml.p5.48xlarge",
+        "m7i.large",
+        "p9.large",
+        "on-demand p5.48xlarge",
+        "spot p5.48xlarge us-east-1b",
+        "p5.48xlarge us-east-1b",
+        "cr-0a1b2c3d4e5f67890",
+        "capacity-block cr-0a1b2c3d4e5f67890",
+        "fsx-persistent-2-500",
+    ],
+)
+def test_a_price_is_stated_under_any_name_that_the_spend_function_looks_up(name: str, tmp_path: Path) -> None:
+    text = f"{RIGHT}instance_type_facts: [{FACTS}]\nbudget: {{monthly_usd: 1, prices: {{{name}: 0.5}}}}\n"
+    assert problems(tmp_path, text, legal=True) == []
+
+
+@pytest.mark.parametrize("name", ["p5.49xlarge", "p9.48xlarge", "spot p5.48xlarge", "cr-1", "xl", "m7i"])
+def test_a_price_that_nothing_looks_up_is_refused(name: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, f"{RIGHT}budget: {{monthly_usd: 1, prices: {{{name}: 0.5}}}}\n")
+    assert f"got '{name}'" in problem

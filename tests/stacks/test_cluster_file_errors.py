@@ -6,8 +6,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from cdk_training_cluster_stacks.cluster_file import CapacitySettings, ClusterFile, NodeGroupSettings
+from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_files import RIGHT, problems, read_problems
 
 TEXTS = {
@@ -67,7 +69,9 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 def test_a_missing_file_has_a_near_match(tmp_path: Path) -> None:
     (tmp_path / "clusters").mkdir()
     for name in ("base-pod.yaml", "dev-box.yml", "notes.txt"):
-        (tmp_path / "clusters" / name).touch()
+        (tmp_path / "clusters" / name).write_text(RIGHT)
+    for name, text in {"mkdocs.yml": "nav: [a.md]", "base-pot.yaml": "node_groups: [", "list.yaml": "[1]"}.items():
+        (tmp_path / "clusters" / name).write_text(text)
     assert read_problems(tmp_path, "clusters/bsae-pod.yaml") == [
         "clusters/bsae-pod.yaml: there is no such file; did you mean clusters/base-pod.yaml?"
     ]
@@ -152,3 +156,19 @@ def test_whatever_a_file_holds_the_answer_is_problems(
     document = {**top, "node_groups": [group, {**group, "capacity": calls}]}
     for problem in problems(tmp_path, yaml.safe_dump(document)):
         assert problem.startswith("cluster.yaml")
+
+
+def test_a_name_that_is_too_long_is_not_repeated(tmp_path: Path) -> None:
+    name = f"{'a' * 296}.yaml"
+    assert read_problems(tmp_path, name) == [
+        f"{'a' * 40}…: is no file: the name has 301 characters, and the system takes no name of that length"
+    ]
+
+
+@pytest.mark.parametrize("name", ["nope.yaml", "a" * 300 + ".yaml", ".", "with\0null.yaml"])
+def test_check_ends_with_2_if_it_cannot_read_the_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(training_cluster, ["check", name])
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)

@@ -83,12 +83,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "a group's window beside the default": (
         COUNT,
         f"{COUNT}\n    idle: {{window_minutes: 20}}",
-        "11: node_groups[0].idle.window_minutes: warning must be at most its window: a node that",
+        "11: node_groups[0].idle.window_minutes: warning must be at most its window, ",
     ),
     "the cluster's window beside the default": (
         f"{COUNT}\n    image: latest\n",
         f"{COUNT}\n    image: latest\nidle: {{window_minutes: 20}}\n",
-        "12: idle.window_minutes: node group 'workers': warning must be at most its window: a node that",
+        "12: idle.window_minutes: node group 'workers': warning must be at most its window, ",
     ),
     "a part of the cluster's idle settings, which a group's go with": (
         f"{COUNT}\n    image: latest\n",

@@ -40,22 +40,43 @@ CHANGES = {
         "file_system: {}",
         "file_system: {}\npowertools_layer_arn: arn:aws:lambda:us-east-2:111122223333:layer:powertools:1",
         [
-            "4: powertools_layer_arn: the layer is in us-east-2 and the cluster in us-east-1b; name a layer of the "
-            "zone's region"
+            "4: powertools_layer_arn: the layer is in us-east-2, and this training cluster is in us-east-1b; "
+            "name one of the zone's region"
+        ],
+    ),
+    "a layer of another partition": (
+        "file_system: {}",
+        "file_system: {}\npowertools_layer_arn: arn:aws-cn:lambda:us-east-1:111122223333:layer:powertools:1",
+        [
+            "4: powertools_layer_arn: the ARN of the layer is of the partition aws-cn, and us-east-1 is in aws; "
+            "write arn:aws:…"
+        ],
+    ),
+    "an EKS cluster of another region": (
+        "file_system: {}\n",
+        "orchestrator: {hyperpod: {engine: eks, eks_security_group_id: sg-0a1b2c3d4e5f67890, eks_cluster_arn: "
+        "'arn:aws:eks:us-west-2:111122223333:cluster/a'}}\n"
+        "network: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d}\nfile_system: {}\n",
+        [
+            "3: orchestrator.hyperpod.eks_cluster_arn: the EKS cluster is in us-west-2, and this training "
+            "cluster is in us-east-1b; name one of the zone's region"
         ],
     ),
     "a key of another region": (
         "file_system: {}",
         "file_system: {}\n"
         "encryption_key: arn:aws:kms:us-east-2:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
-        ["4: encryption_key: the key is in us-east-2 and the cluster in us-east-1b; name a key of the zone's region"],
+        [
+            "4: encryption_key: the key is in us-east-2, and this training cluster is in us-east-1b; name one of the "
+            "zone's region"
+        ],
     ),
     "a file system's key of another region": (
         "file_system: {}",
         "file_system:\n  encryption_key: arn:aws:kms:us-east-2:111122223333:key/mrk-0a1b2c3d4e5f67890a1b2c3d4e5f6789",
         [
-            "4: file_system.encryption_key: the key is in us-east-2 and the cluster in us-east-1b; name a key of the "
-            "zone's region"
+            "4: file_system.encryption_key: the key is in us-east-2, and this training cluster is in "
+            "us-east-1b; name one of the zone's region"
         ],
     ),
     "a key of another account": (

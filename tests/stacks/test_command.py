@@ -188,21 +188,41 @@ def test_reservations_that_have_ended_are_refused_with_their_places(tmp_path: Pa
     assert [(problem.path, problem.message) for problem in raised.value.problems] == [
         (
             f"node_groups[{at}].capacity.reservation.end",
-            f"must be in the future, got 2026-12-24 {told} UTC: EC2 makes no reservation that has ended, and one "
-            "that it made is gone; give a later end, or until_cancelled",
+            f"must be in the future, got 2026-12-24 {told} UTC: EC2 makes no reservation that has ended; give a "
+            "later end, or until_cancelled",
         )
         for at, told in enumerate(_ENDS.values())
         if told
     ]
 
 
-@pytest.mark.parametrize("end", ["2020-01-01T00:00:00Z", "2026-11-02T00:00:00Z"])
-def test_check_refuses_a_reservation_that_has_ended(tmp_path: Path, end: str) -> None:
+@pytest.mark.parametrize("command", ["check", "plan", "diagram"])
+def test_commands_that_cannot_see_the_cluster_warn_of_a_reservation_that_has_ended(
+    tmp_path: Path, command: str
+) -> None:
     file = tmp_path / "pod.yaml"
-    file.write_text(_with_groups([f"capacity: {{reservation: {{end: {end}}}}}"]))
+    file.write_text(_with_groups(["capacity: {reservation: {end: 2026-11-02T00:00:00Z}}"]))
+    result = RUN.invoke(training_cluster, [command, str(file)])
+    assert result.exit_code == 0
+    where = "node_groups[0].capacity.reservation.end"
+    assert f"{where}: 2026-11-02 00:00 UTC is in the past: EC2 makes no new reservation" in result.stderr
+    assert "A deployed cluster takes all other changes; leave this end as it is." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("end", "sentence"),
+    [
+        ("2020-01-01T00:00:00Z", "must be in the future, got 20"),
+        ("9999-12-31T23:59:59-12:00", "must be a date and time that exist"),
+        ("0001-01-01T00:00:00+12:00", "must be a date and time that exist"),
+    ],
+)
+def test_check_refuses_an_end_that_no_reservation_can_have(tmp_path: Path, end: str, sentence: str) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(_with_groups([f"capacity: {{reservation: {{end: '{end}'}}}}"]))
     result = RUN.invoke(training_cluster, ["check", str(file)])
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "must be in the future, got 20" in result.stderr
+    assert sentence in result.stderr
 
 
 def test_how_groups_are_bought_is_shown_in_plain_words(tmp_path: Path) -> None:

@@ -48,10 +48,8 @@ _WARNINGS = {
     "prioritized": (*_USUAL_WARNINGS, "cdk-training-cluster:prioritizedBlocks"),
     # The nodes install the Lustre client, which there is not for every kernel.
     "trn1": (*_USUAL_WARNINGS, "cdk-training-cluster:lustreClient"),
-    # Of each group the image.
-    "slurm": (*_USUAL_WARNINGS, "cdk-training-cluster:latestImage"),
-    # Of each group the image, and of the extras what AWS says of Spot Fleets.
-    "spot-elastic": (*("cdk-training-cluster:latestImage",) * 2, "cdk-training-cluster:spotFleet"),
+    # Of both groups' images together, and of the extras what AWS says of Spot Fleets.
+    "spot-elastic": ("cdk-training-cluster:latestImage", "cdk-training-cluster:spotFleet"),
 }
 
 # cdk-nag is run by a script of its own: it is no part of the app that people copy.

@@ -8,7 +8,7 @@ from node_group_cases import OWN_IMAGE, RESERVED, ClusterCase, held_in, together
 _RADEON = {"instance_types": ["g4ad.xlarge"], "machine_image": OWN_IMAGE, "placement": Placement.NONE}
 _UNMEASURED = (
     "node group 'a': the accelerators of g4ad.xlarge report no utilization: idle nodes are neither reported nor "
-    "stopped; confirm with idle_policy=IdlePolicy.off()"
+    "stopped; confirm with idle_policy=IdlePolicy.off(); utilization_command names a command that measures it"
 )
 
 

@@ -44,8 +44,8 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 """
 
 
-# Synthesis reads no clock: an end before the library's first release is over whenever it runs. The commands, which
-# know the time, refuse later ends that are over.
+# Synthesis reads no clock: an end before the library's first release is over whenever it runs. Of a later end that is
+# over, the commands warn; where they see that the cluster is not deployed yet, they refuse it.
 _FIRST_END = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -58,8 +58,18 @@ def end_problems(setting: str, end: object) -> Iterator[str]:
             f"{setting} must be a datetime with its zone, such as datetime(2026, 12, 24, 18, tzinfo=UTC), or "
             f"UNTIL_CANCELLED: an idle reservation is billed all the same; got {shown(end)}"
         )
+    elif not _is_in_utc(end):
+        yield f"{setting} must be a date and time that exist in UTC, got {end.isoformat()}"
     elif end < _FIRST_END:
         yield f"{setting} must be in the future, got {end:%Y-%m-%d %H:%M}: EC2 makes no reservation that has ended"
+
+
+def _is_in_utc(end: datetime) -> bool:
+    try:
+        end.astimezone(UTC)
+    except OverflowError:  # before the year 1 or after 9999
+        return False
+    return True
 
 
 ReservationEnd: TypeAlias = Annotated[datetime | UntilCancelled | None, end_problems]

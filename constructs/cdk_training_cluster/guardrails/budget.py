@@ -36,7 +36,8 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum
 """
 
 # Functions compute with them.
-MONTHLY_USD = Number(above=0, maximum=MAX_MONTHLY_USD, known=True)
+USD = Number(above=0, maximum=MAX_MONTHLY_USD, known=True)
+MONTHLY_USD = Number(minimum=0.01, maximum=MAX_MONTHLY_USD, known=True)
 # The least that CloudFormation takes for an AWS budget.
 THRESHOLD = Number(minimum=0.1, maximum=1000, known=True)
 # As long as the warning of an idle stop, but a number: the warning waits for nothing else.
@@ -70,7 +71,7 @@ class Budget:
     - An AWS budget compares it with the cluster's own bill, which AWS adds up by the cluster's tag, up to a day late.
 
     Attributes:
-        monthly_usd: The budget, in USD a month: above 0, at most `MAX_MONTHLY_USD`.
+        monthly_usd: The budget, in USD a month: at least 0.01, at most `MAX_MONTHLY_USD`.
         thresholds: The shares of the budget that send a notification when a sum reaches them, in percent: 0.1 to
             1000. Used by all three. Default: - 50, 80 and 100.
         forecast_thresholds: The shares that send a notification when the month is forecast to end above them,
@@ -108,8 +109,8 @@ class Budget:
     emails: Sequence[Annotated[str, _EMAIL]] = ()
     on_exceed: OnExceed = OnExceed.NOTIFY
     warning_minutes: Annotated[float, WARNING_MINUTES] = 30
-    max_usd_per_hour: Annotated[float, MONTHLY_USD] | None = None
-    prices: Mapping[str, Annotated[float, MONTHLY_USD]] = field(default_factory=dict)
+    max_usd_per_hour: Annotated[float, USD] | None = None
+    prices: Mapping[str, Annotated[float, USD]] = field(default_factory=dict)
     weekly_report: bool = False
 
     def __post_init__(self) -> None:

@@ -19,7 +19,6 @@ from cdk_training_cluster.guardrails.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle_permissions import IdlePermissions
 from cdk_training_cluster.guardrails.idle_watches import IDLE_WATCHES, RESERVED_IDLE
 from cdk_training_cluster.nodes import IdlePolicy, default_idle_policy
-from cdk_training_cluster.nodes.rules import TOO_LONG_A_WARNING
 from cdk_training_cluster.observability.rows import DashboardRow, LogTable, Panel, Unit
 from cdk_training_cluster.power import ClusterPower
 from cdk_training_cluster.state import ClusterState
@@ -173,7 +172,7 @@ class IdleStop(Guardrail):
             )
         self.policy: IdlePolicy = (policy or IdlePolicy()).over(default_idle_policy())
         if self.policy.is_too_long_a_warning:
-            raise ValueError(f"warning of policy {TOO_LONG_A_WARNING}")
+            raise ValueError(f"warning of policy {self.policy.long_warning_problem}")
         self.policies: Mapping[str, IdlePolicy] = {
             name: self.policy if group.policy is None else group.policy.over(self.policy)
             for name, group in groups.items()

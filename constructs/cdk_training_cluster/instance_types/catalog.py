@@ -21,6 +21,8 @@ from cdk_training_cluster.instance_types.model import (
 from cdk_training_cluster.validation.kinds import checked
 
 _MATCHES_SHOWN = 3
+# https://github.com/aws/aws-fpga
+_F1 = "f1."
 
 
 @checked
@@ -39,6 +41,8 @@ def instance_type_info(name: str, extra: Sequence[InstanceTypeInfo] = ()) -> Ins
         return given[name]
     if name in _records():
         return _info(name)
+    if name.startswith(_F1):
+        raise ValueError(f"unknown instance type {shown(name)}: AWS ended F1 on December 20, 2025; use F2")
     raise ValueError(_unknown(name, [*_records(), *given]))
 
 

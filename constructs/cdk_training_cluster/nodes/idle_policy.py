@@ -117,6 +117,17 @@ class IdlePolicy:
         return not self.is_off and window is not None and warning is not None and warning > window
 
     @property
+    def long_warning_problem(self) -> str:
+        """What is wrong with a warning that is longer than the window before it. Empty: it is not."""
+        if not self.is_too_long_a_warning:
+            return ""
+        window, warning = (milliseconds(cast(Duration, one)) / 60_000 for one in (self.window, self.warning))
+        return (
+            f"must be at most its window, {window:g} minutes, got {warning:g}: a node that now and then misses a "
+            "report would be warned of again and again; give a shorter warning or a longer window"
+        )
+
+    @property
     def takes_single_nodes(self) -> bool:
         """Whether nodes go one by one."""
         return self.scope is IdleScope.NODE and not self.is_off

@@ -20,7 +20,7 @@ from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
 from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap
 from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
-from cdk_training_cluster.nodes.fleet_warnings import fleet_warnings
+from cdk_training_cluster.nodes.fleet_warnings import fleet_warnings, moving_images, warn_of_moving_images
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import LaunchLayout, launch_layouts
@@ -67,6 +67,7 @@ class NodeFleet(Construct):
         instance_profile: The profile that carries the role.
         encryption_key: The KMS key that encrypts the root volumes. None: none is given.
         mount: The file system that the nodes mount. None: they mount none.
+        moving_images: The parameters of the images that a later deployment may change.
         launch_templates: One for each layout of network interfaces among the types, the first type's first; none
             where an orchestrator takes none.
         placement_group: The placement group that was made. None: none was.
@@ -171,6 +172,9 @@ class NodeFleet(Construct):
         images = layouts if dialect is not None and dialect.image else ()
         for rule, sentence in fleet_warnings(nodes, images, mount):
             warn(self, rule, sentence)
+        self.moving_images: tuple[str, ...] = moving_images(images)
+        if _checked is None:  # TrainingCluster warns of all its groups together
+            warn_of_moving_images(self, {node_group.name: self.moving_images})
         self.launch_templates: tuple[ec2.LaunchTemplate, ...] = tuple(launch.template for launch in launches)
         made: MadeOwner = owners.make_owner(self, launches, reserved)
         self.owner: CfnResource = made.resource

@@ -11,10 +11,10 @@ from cdk_training_cluster_stacks.cluster_file.model import (
     NetworkSettings,
 )
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
+from cdk_training_cluster_stacks.cluster_file.past_ends import has_past_end, refuse_past_ends, warn_of_past_ends
 from cdk_training_cluster_stacks.cluster_file.reading import (
     cluster_file_in,
     read_cluster_file,
-    refuse_past_ends,
     with_places,
 )
 from cdk_training_cluster_stacks.cluster_file.schema import json_schema, schema_text
@@ -31,9 +31,11 @@ __all__ = [
     "NodeGroupIdleSettings",
     "NodeGroupSettings",
     "cluster_file_in",
+    "has_past_end",
     "json_schema",
     "read_cluster_file",
     "refuse_past_ends",
     "schema_text",
+    "warn_of_past_ends",
     "with_places",
 ]

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cdk_training_cluster import Budget, OnExceed
-from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, WARNING_MINUTES
+from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, USD, WARNING_MINUTES
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
-_Usd = Annotated[float, within(MONTHLY_USD)]
+_Usd = Annotated[float, within(USD)]
 _Percent = Annotated[float, within(THRESHOLD)]
 
 
@@ -19,7 +19,7 @@ class BudgetSettings(Settings):
     """What may be spent in a month, for three watchers: billing alarms in us-east-1 watch the account's charges, a
     function this cluster's dollars now, an AWS budget this cluster's billed dollars."""
 
-    monthly_usd: _Usd = Field(examples=[20000])
+    monthly_usd: Annotated[float, within(MONTHLY_USD)] = Field(examples=[20000])
     """The budget in USD a month. Billing alarms compare it with all that the account does."""
 
     thresholds: Annotated[tuple[_Percent, ...], Field(min_length=1)] = Field(

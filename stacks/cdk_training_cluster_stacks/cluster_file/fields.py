@@ -1,7 +1,7 @@
 """The kinds of values that a cluster file is made of."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, StrictBool
@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from cdk_training_cluster import nodes
 from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
 from cdk_training_cluster.network.cluster_network import IpRange
+from cdk_training_cluster.nodes.node_group import UTILIZATION_COMMAND
 from cdk_training_cluster.storage import file_system
 from cdk_training_cluster.validation import LIMITS, bounds
 from cdk_training_cluster_stacks.cluster_file.forms import (
@@ -130,8 +131,8 @@ UNTIL_CANCELLED = "until_cancelled"
 def _is_a_time(text: str) -> str:
     if text != UNTIL_CANCELLED:
         try:
-            datetime.fromisoformat(text)
-        except ValueError:
+            datetime.fromisoformat(text).astimezone(UTC)
+        except (ValueError, OverflowError):  # of a year before 1 or after 9999 in UTC
             raise PydanticCustomError("form", "must be a date and time that exist") from None
     return text
 
@@ -147,6 +148,7 @@ ReservationEnd = Annotated[
     ),
     AfterValidator(_is_a_time),
 ]
+UtilizationCommand = Annotated[str, text_of(UTILIZATION_COMMAND)]
 LATEST = "latest"
 """The word for AWS's newest image that fits."""
 

@@ -11,6 +11,15 @@ from cdk_training_cluster_stacks.cluster_file.fields import Count, Flag, Whole
 from cdk_training_cluster_stacks.cluster_file.forms import within
 from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
+FACTS_EXAMPLE = {
+    "name": "p9.48xlarge",
+    "vcpus": 192,
+    "memory_mib": 2097152,
+    "architectures": ["x86_64"],
+    "network_cards": [{"index": 0, "interface_types": ["interface", "efa"], "baseline_gbps": 100}],
+}
+"""The least that is stated of a type."""
+
 Gbps = Annotated[float, within(Number(minimum=0))]
 """A bandwidth in Gbps."""
 

@@ -28,7 +28,7 @@ from cdk_training_cluster_stacks.cluster_file.fields import Flag
 from cdk_training_cluster_stacks.cluster_file.forms import Text, within
 from cdk_training_cluster_stacks.cluster_file.health import HealthSettings
 from cdk_training_cluster_stacks.cluster_file.idle import IdleSettings
-from cdk_training_cluster_stacks.cluster_file.instance_type_facts import InstanceTypeFacts
+from cdk_training_cluster_stacks.cluster_file.instance_type_facts import FACTS_EXAMPLE, InstanceTypeFacts
 from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_stacks.cluster_file.observability import ObservabilitySettings
 from cdk_training_cluster_stacks.cluster_file.orchestrators import NONE, OrchestratorChoice
@@ -304,7 +304,7 @@ class ClusterFile(Settings):
     Scaling groups launch the nodes. A change of it ends all running nodes: let their jobs end before you deploy
     it."""
 
-    instance_type_facts: tuple[InstanceTypeFacts, ...] = ()
+    instance_type_facts: tuple[InstanceTypeFacts, ...] = Field(default=(), examples=[[FACTS_EXAMPLE]])
     """Facts about instance types that are newer than this library's catalog."""
 
     idle: IdleSettings | None = Field(default=None, examples=[{"window_minutes": 90}])

@@ -81,7 +81,9 @@ class NodeGroupSettings(Settings):
     """How network interfaces are laid out: one IP address a node, or ordinary (ENA) interfaces on more of the
     network cards, for more bandwidth outside EFA."""
 
-    utilization_command: str | None = Field(default=None, examples=["/usr/local/bin/utilization"])
+    utilization_command: fields.UtilizationCommand | None = Field(
+        default=None, examples=["/usr/local/bin/utilization"]
+    )
     """What prints how busy each accelerator is, as a percentage on a line of its own, of types with neither NVIDIA
     GPUs nor Neuron devices. Left out: hl-smi for Gaudi, else none: then the idle function cannot judge the nodes."""
 

@@ -1,7 +1,7 @@
 """Turns a file into a `ClusterFile`, or into every problem it has."""
 
+import errno
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -10,13 +10,15 @@ from pydantic import ValidationError
 
 from cdk_training_cluster_stacks.cluster_file.capacity import CALLS, example_of
 from cdk_training_cluster_stacks.cluster_file.explaining import explain, required_example, shown
-from cdk_training_cluster_stacks.cluster_file.fields import UNTIL_CANCELLED
 from cdk_training_cluster_stacks.cluster_file.model import ClusterFile
 from cdk_training_cluster_stacks.cluster_file.rules import complaints
 from cdk_training_cluster_stacks.cluster_file.source import Source, TooManyValuesError, parse
-from cdk_training_cluster_stacks.problems import ClusterFileError, Location, Problem
+from cdk_training_cluster_stacks.problems import ClusterFileError, Location, Problem, UnreadableFileError
 
 _CONTEXT = "cluster"
+_NAME_SHOWN = 40
+# A cluster file among others: it has groups, and is not larger than any that is written by hand.
+_GROUPS, _LARGEST_SHOWN = "node_groups", 1_000_000
 
 
 def cluster_file_in(context: Mapping[str, object]) -> str:
@@ -97,30 +99,6 @@ def with_places(
     )
 
 
-def refuse_past_ends(path: str | Path, cluster: ClusterFile, now: datetime) -> None:
-    """Refuse a file with a new reservation that has ended. Synthesis reads no clock and cannot.
-
-    Args:
-        path: The file.
-        cluster: What the file says.
-        now: The time.
-
-    Raises:
-        ClusterFileError: A reservation has ended.
-    """
-    past = [
-        (
-            ("node_groups", at, "capacity", "reservation", "end"),
-            f"must be in the future, got {end:%Y-%m-%d %H:%M} UTC: EC2 makes no reservation that has ended, and one "
-            f"that it made is gone; give a later end, or {UNTIL_CANCELLED}",
-        )
-        for at, group in enumerate(cluster.node_groups)
-        if (end := group.capacity.to_capacity().end_time) is not None and end <= now
-    ]
-    if past:
-        raise with_places(path, past)
-
-
 def parsed(name: str, file: Path) -> Source:
     """Return what a file of settings says, and where.
 
@@ -132,17 +110,9 @@ def parsed(name: str, file: Path) -> Source:
         ClusterFileError: It cannot be read, or is not YAML.
     """
     try:
-        return parse(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        message, line = f"there is no such file{_others(name, file.parent, file.name)}", None
-    except IsADirectoryError:
-        message, line = f"is a directory; name a file{_others(name + '/', file)}", None
-    except UnicodeDecodeError:  # a ValueError too
+        return parse(_text(name, file))
+    except UnicodeDecodeError:
         message, line = "is not text in UTF-8", None
-    except OSError as error:
-        message, line = f"cannot be read: {error.strerror}", None
-    except ValueError:  # what the system says of a name with a null character
-        message, line = "is not a file name: it contains a null character", None
     except TooManyValuesError as error:
         message, line = str(error), None
     except RecursionError:
@@ -154,6 +124,25 @@ def parsed(name: str, file: Path) -> Source:
     raise ClusterFileError(name, [Problem(message=message, line=line)])
 
 
+def _text(name: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message = f"there is no such file{_others(name, file.parent, file.name)}"
+    except IsADirectoryError:
+        message = f"is a directory; name a file{_others(name + '/', file)}"
+    except UnicodeDecodeError:  # a ValueError too
+        raise
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+        if error.errno == errno.ENAMETOOLONG:
+            message = f"is no file: the name has {len(name)} characters, and the system takes no name of that length"
+            name = f"{name[:_NAME_SHOWN]}…"
+    except ValueError:  # what the system says of a name with a null character
+        message = "is not a file name: it contains a null character"
+    raise UnreadableFileError(name, [Problem(message=message)])
+
+
 def _no_value(where: Location) -> str:
     match where:
         case ("node_groups", _, "capacity", call) if call in CALLS:
@@ -163,12 +152,20 @@ def _no_value(where: Location) -> str:
 
 def _others(name: str, directory: Path, meant: str | None = None) -> str:
     """Name the cluster files in a directory, or the one that is most like the one that was meant."""
-    files = sorted(path.name for path in directory.glob("*.y*ml")) if directory.is_dir() else []
+    files = sorted(path.name for path in directory.glob("*.y*ml") if _is_cluster_file(path))
     near = get_close_matches(meant, files, n=1) if meant else []
     start = name[: name.rfind("/") + 1]
     if near:
         return f"; did you mean {start}{near[0]}?"
     return f"; there are {', '.join(start + file for file in files)}" if files else ""
+
+
+def _is_cluster_file(path: Path) -> bool:
+    try:
+        value = parse(path.read_text(encoding="utf-8")).value if path.stat().st_size <= _LARGEST_SHOWN else None
+    except (OSError, ValueError, RecursionError, TooManyValuesError, yaml.YAMLError):
+        return False
+    return isinstance(value, Mapping) and _GROUPS in value
 
 
 def _not_yaml(error: yaml.MarkedYAMLError) -> tuple[str, int | None]:

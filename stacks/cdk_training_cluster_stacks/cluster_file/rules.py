@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cdk_training_cluster.guardrails import place_problems
+from cdk_training_cluster.prices.names import is_budget_name, wrong_name
 from cdk_training_cluster.validation.rule import SettingsError
 from cdk_training_cluster_stacks.cluster_file import fields
 from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
@@ -39,7 +40,7 @@ from cdk_training_cluster_stacks.cluster_file.storage_rules import (
     the_file_system_is_what_fsx_makes,
 )
 from cdk_training_cluster_stacks.problems import Location
-from cdk_training_cluster_stacks.regions import REGION
+from cdk_training_cluster_stacks.regions import REGION, partition_of
 
 _ACCOUNT: TypeAdapter[str] = TypeAdapter(fields.AccountId)
 _EKS: TypeAdapter[str] = TypeAdapter(EksClusterArn)
@@ -84,15 +85,24 @@ def a_range_is_for_a_network_that_is_made(file: Part) -> Iterator[Complaint]:
 def what_is_named_is_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """No service uses a key, a layer, a cluster, a plan or a reservation of another region."""
     zone = formed(file, "availability_zone", ZONE)
-    for place, what, region in _regional(file):
+    for place, what, partition, region in _regional(file):
         if zone and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
-            yield place, f"the {what} is in {region} and the cluster in {zone}; name a {what} of the zone's region"
+            yield (
+                place,
+                f"the {what} is in {region}, and this training cluster is in {zone}; name one of the zone's region",
+            )
+        elif zone and partition != partition_of(region):
+            yield (
+                place,
+                f"the ARN of the {what} is of the partition {partition}, and {region} is in {partition_of(region)}; "
+                f"write arn:{partition_of(region)}:…",
+            )
 
 
 def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """The statements of `training-cluster key-policy` let roles of the cluster's account use the key."""
     cluster = formed(file, "account", _ACCOUNT)
-    for place, _, account in _keys(file):
+    for place, account in _keys(file):
         if cluster and account != cluster:
             yield place, f"the key is in the account {account} and the cluster in {cluster}; name a key of {cluster}"
 
@@ -152,6 +162,13 @@ def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
     region = re.match(REGION, zone) if zone else None
     for problem in place_problems(region[0]) if region else []:
         yield ("budget",), problem.removeprefix("budget ")
+    prices, types = (
+        budget.get("prices"),
+        [formed(facts, "name", TYPE) for _, facts in entries(file, "instance_type_facts")],
+    )
+    for name in prices if isinstance(prices, Mapping) else ():
+        if not is_budget_name(name, [each for each in types if each]):
+            yield ("budget", "prices", name), wrong_name(name, of_budget=True)
     settings = valid(BudgetSettings, budget)
     try:
         _ = settings and settings.to_budget()
@@ -198,12 +215,12 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
 """All that needs nothing but the file's own text."""
 
 
-def _regional(file: Part) -> Iterator[tuple[Location, str, str]]:
-    """Return the ARNs of what a cluster can only use in its own region: place, kind and region of each."""
-    yield from ((place, "key", region) for place, region, _ in _keys(file))
-    others: list[tuple[Location, str]] = [
+def _regional(file: Part) -> Iterator[tuple[Location, str, str, str]]:
+    """Return the ARNs of what a cluster can only use in its own region: place, kind, partition and region of each."""
+    others: list[tuple[Location, str]] = [(place, "key") for place, _ in _keys(file)]
+    others += [
         (("powertools_layer_arn",), "layer"),
-        (("orchestrator", "hyperpod", "eks_cluster_arn"), "cluster"),
+        (("orchestrator", "hyperpod", "eks_cluster_arn"), "EKS cluster"),
     ]
     for at, group in entries(file, "node_groups"):
         capacity: Location = ("node_groups", at, "capacity")
@@ -215,9 +232,9 @@ def _regional(file: Part) -> Iterator[tuple[Location, str, str]]:
             count = len(named) if isinstance(named, list) else 0
             others += [((*capacity, "prioritized", name, each), "reservation") for each in range(count)]
     for place, what in others:
-        found = re.match(r"arn:[a-z-]+:[a-z0-9-]+:([a-z0-9-]+):", str(_value(file, place)))
+        found = re.match(r"arn:([a-z-]+):[a-z0-9-]+:([a-z0-9-]+):", str(_value(file, place)))
         if found:
-            yield place, what, found[1]
+            yield place, what, found[1], found[2]
 
 
 def _value(file: Part, place: Location) -> Value:
@@ -232,11 +249,10 @@ def _value(file: Part, place: Location) -> Value:
     return value
 
 
-def _keys(file: Part) -> Iterator[tuple[Location, str, str]]:
-    """Go through the KMS keys, each with its place, region and account."""
+def _keys(file: Part) -> Iterator[tuple[Location, str]]:
+    """Go through the KMS keys, each with its place and account."""
     places: tuple[tuple[Location, Value], ...] = (((), dict(file)), (("file_system",), file.get("file_system")))
     for place, part in places:
         key = formed(part, "encryption_key", _KEY) if isinstance(part, Mapping) else None
         if key is not None:
-            _, _, _, region, account, _ = key.split(":")
-            yield (*place, "encryption_key"), region, account
+            yield (*place, "encryption_key"), key.split(":")[4]

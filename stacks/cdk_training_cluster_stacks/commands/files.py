@@ -26,14 +26,14 @@ def schema() -> None:
 def check(file: File) -> None:
     """Say everything that is wrong with a cluster file, or show what it would make. Calls no AWS service."""
     from cdk_training_cluster_stacks.building import refusals_in  # noqa: PLC0415
-    from cdk_training_cluster_stacks.cluster_file import read_cluster_file, refuse_past_ends  # noqa: PLC0415
+    from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends  # noqa: PLC0415
     from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
 
     # The problems of a wrong file are the answer of this command, and of no other.
     with plain_errors(status=1), refusals_in(file):
         cluster = read_cluster_file(file)
         now = datetime.now(UTC)
-        refuse_past_ends(file, cluster, now)
+        warn_of_past_ends(file, cluster, now)
         show(cluster, now=now)
 
 

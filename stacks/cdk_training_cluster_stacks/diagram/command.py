@@ -1,8 +1,9 @@
 """The command `diagram`: reads a cluster file and writes pictures."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.diagram.contents import contents
 from cdk_training_cluster_stacks.diagram.drawing import draw, save
 
@@ -24,6 +25,7 @@ def run(file: Path, *, svg: Path | None, png: Path | None) -> list[Path]:
         if wanted is not None and wanted.suffix.lower() != suffix:
             raise ValueError(f"--{suffix[1:]} must name a {suffix} file, got {str(wanted)!r}")
     cluster = read_cluster_file(file)
+    warn_of_past_ends(file, cluster, datetime.now(UTC))
     drawing = draw(contents(cluster), f"{cluster.name} in {cluster.availability_zone}")
     for target in targets:
         save(drawing, target)

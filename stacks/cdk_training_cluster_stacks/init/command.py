@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.guardrails import place_problems
-from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
+from cdk_training_cluster.orchestrators.legality import LEGALITY
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, fields, read_cluster_file
@@ -23,6 +23,7 @@ from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, of
 from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
 from cdk_training_cluster_stacks.problems import ClusterFileError
+from cdk_training_cluster_stacks.regions import known_region
 from cdk_training_cluster_stacks.showing import Document, Table, show, usd
 from cdk_training_cluster_stacks.storage.sizes import gib_of
 
@@ -130,15 +131,13 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
         _check_place(file, force=force)
     book = committed_prices().updated(kept_prices(cache_file(os.environ)))
     questions = Questions(ask=ask, tell=lambda sentence: sys.stderr.write(f"error: {sentence}\n"))
-    wanted, chosen = _wanted(questions, given, zones, book, stem="training" if file is None else file.stem)
+    wanted, way = _wanted(questions, given, zones, book, stem="training" if file is None else file.stem)
     place = file or Path(f"{wanted.name}.yaml")
     _check_place(place, force=force)
     text = cluster_text(wanted)
     _check(text)
     place.write_text(text, encoding="utf-8")
-    known = f"${usd(chosen.usd)} an hour on demand ({chosen.price_region})" if chosen.usd is not None else "unknown"
-    # SageMaker has prices of its own.
-    price = "unknown" if KINDS[wanted.orchestrator].is_hyperpod else known
+    price = "unknown: SageMaker has prices of its own" if KINDS[wanted.orchestrator].is_hyperpod else way.price
     files = file_system_for(wanted)
     month = "unknown" if files is None or files.usd_a_month is None else f"${usd(files.usd_a_month)} a month"
     stored = "" if files is None else f"File system: {files.name}, {files.capacity_gib:,} GiB; price {month}\n"
@@ -179,7 +178,7 @@ def _read(text: str) -> ClusterFile:
             raise ValueError("\n".join(reasons)) from None
 
 
-def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *, stem: str) -> tuple[Wanted, Offer]:
+def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *, stem: str) -> tuple[Wanted, Way]:
     region = _region(given)
     chosen = _type(questions, given, zones, region, book)
     hours = questions.answer("--hours", given.hours, "For how many hours does it train?", positive, default="336")
@@ -189,8 +188,8 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
         "--orchestrator", given.orchestrator, f"What runs jobs? ({engines} or {ENGINES[-1]})", _engine, default=NONE
     )
     image = image_for(questions, given.image, chosen.info, orchestrator)
-    ways = [each for each in ways_to_buy(chosen, hours, region, book) if _is_taken(orchestrator, each)]
-    way, capacity_id = _way(questions, given, ways, hours)
+    sold = ways_to_buy(chosen, hours, region, book)
+    way, capacity_id = _way(questions, given, orchestrator, sold, hours)
     dataset = questions.answer(
         "--dataset", given.dataset, "How much training data, such as 4TiB? (empty: none)", _size, default=""
     )
@@ -207,8 +206,9 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
         _emails,
         default="",
     )
+    option = "--name" if given.name else "--name, which is by default the name of the file,"
     name = questions.answer(
-        "--name", given.name, "What is the cluster called?", formed(fields.ClusterName), default=stem
+        option, given.name, "What is the cluster called?", formed(fields.ClusterName), default=stem
     )
     wanted = Wanted(
         name=name,
@@ -216,7 +216,7 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
         region=region,
         instance_type=chosen.info.name,
         count=chosen.nodes,
-        buy=way,
+        buy=way.name,
         capacity_id=capacity_id,
         orchestrator=orchestrator,
         image=image,
@@ -227,17 +227,17 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
     if budget is None:
         if given.prices:
             raise ValueError("--price goes with --budget, which uses it; give that too, or leave --price out")
-        return wanted, chosen
+        return wanted, way
     prices = prices_for(questions, given.prices, _read(cluster_text(wanted)))
-    return replace(wanted, budget_usd=budget, prices=prices), chosen
+    return replace(wanted, budget_usd=budget, prices=prices), way
 
 
 def _region(given: Given) -> str:
     zone = None if given.zone is None else formed(fields.AvailabilityZone)("--availability-zone", given.zone)
     named = given.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if zone is None:
-        return formed(fields.RegionName)("--region", named or _REGION)
-    region = fields.region_of(zone)
+        return known_region("--region", formed(fields.RegionName)("--region", named or _REGION))
+    region = known_region("--availability-zone", fields.region_of(zone))
     if given.region not in (None, region):
         raise ValueError(f"--availability-zone {zone} is in {region}, and --region is {given.region}")
     return region
@@ -305,27 +305,33 @@ def _zone(questions: Questions, given: Given, region: str, offered: Sequence[str
     return zone
 
 
-def _way(questions: Questions, given: Given, ways: Sequence[Way], hours: Decimal) -> tuple[str, str | None]:
+def _way(
+    questions: Questions, given: Given, orchestrator: str, sold: Sequence[Way], hours: Decimal
+) -> tuple[Way, str | None]:
+    ways = [each for each in sold if not _refusal(orchestrator, each.name)]
     names = {str(position): each for position, each in enumerate(ways, 1)} | {each.name: each for each in ways}
+
+    def read(option: str, text: str) -> Way:
+        try:
+            return _one_of(option, text, names)
+        except ValueError as error:
+            reason = _refusal(orchestrator, text.strip())
+            raise ValueError(f"{error}: {reason}" if reason else str(error)) from None
+
     if questions.ask is not None and given.buy is None:
         show("table", Document(tables=(_ways(ways, hours),), notes=()), {})
-    way = questions.answer(
-        "--buy", given.buy, "How are nodes bought?", lambda option, text: _one_of(option, text, names), default="1"
-    )
+    way = questions.answer("--buy", given.buy, "How are nodes bought?", read, default="1")
     if not way.takes_id:
         if given.capacity_id is not None:
             raise ValueError(f"--capacity-id goes with from_reservation and capacity_block, got --buy {way.name}")
-        return way.name, None
-    return way.name, questions.answer(
+        return way, None
+    return way, questions.answer(
         "--capacity-id", given.capacity_id, "Which one? Its id begins with cr-", formed(fields.CapacityReservationId)
     )
 
 
 def _ways(ways: Sequence[Way], hours: Decimal) -> Table:
-    rows = [
-        (str(position), each.name, usd(each.usd) + ("" if each.most is None else f" to {usd(each.most)}"), each.told)
-        for position, each in enumerate(ways, 1)
-    ]
+    rows = [(str(position), each.name, each.price_of_run, each.told) for position, each in enumerate(ways, 1)]
     headings = ("", "Bought", f"USD in {hours:,f} hours", "What is billed")
     return Table(title="Ways to buy", headings=headings, rows=tuple(rows), numbers=(2,))
 
@@ -346,9 +352,23 @@ def _engine(option: str, text: str) -> str:
     return word
 
 
-def _is_taken(orchestrator: str, way: Way) -> bool:
-    """Tell whether an engine takes a way to buy; of an engine with its default settings."""
-    return not LEGALITY[KINDS[orchestrator]][Choice(f"Capacity.{way.name}()")].instead
+def _refusal(orchestrator: str, way: str) -> str:
+    """Return why an engine does not take a way to buy, and what to use. Empty: it takes it, or there is no such way.
+
+    The engine has its default settings. `init` writes no training plan, and HyperPod on Slurm alone.
+    """
+    kind = KINDS[orchestrator]
+    cells = {choice.value: cell for choice, cell in LEGALITY[kind].items()}
+    cell = cells.get(f"Capacity.{way}()")
+    if cell is None or not cell.instead:
+        return ""
+    words = {
+        "on_demand": "on_demand",
+        "spot": "spot",
+        "training_plan": "capacity: {training_plan: {arn: arn:…}} in the file",
+    }
+    said = f"{kind.value} {cell.instead.format(**words)}"
+    return f"{said} (engine: eks)" if way == "spot" and kind.is_hyperpod else said
 
 
 def _size(option: str, text: str) -> int | None:

@@ -7,10 +7,12 @@ from itertools import chain
 from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.prices import UNITS
+from cdk_training_cluster.prices.names import is_budget_name, wrong_name
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, fields
 from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS
 from cdk_training_cluster_stacks.init.asking import Questions, formed, positive
+from cdk_training_cluster_stacks.plan.assumptions import pairs
 from cluster_contract.listings import has_source
 
 _PRICES = "https://aws.amazon.com/pcs/pricing/"
@@ -50,12 +52,10 @@ def prices_for(questions: Questions, given: Sequence[str], cluster: ClusterFile)
     Raises:
         ValueError: A price is wrong, or is missing and there is no terminal to ask on.
     """
-    stated = {}
-    for text in given:
-        name, equals, amount = text.rpartition("=")
-        if not equals or not name:
-            raise ValueError(f"--price must be NAME=USD, got {text!r}")
-        stated[name] = positive(f"--price {name}", amount)
+    stated = pairs("--price", given, positive)
+    for name in stated:
+        if not is_budget_name(name):
+            raise ValueError(f"--price {wrong_name(name, of_budget=True)}")
     with built_stacks(cluster) as (_, stack):
         made = stack.training_cluster
         engine = made.orchestrator

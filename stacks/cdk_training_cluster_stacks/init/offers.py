@@ -10,6 +10,7 @@ from cdk_training_cluster.instance_types import AcceleratorKind, all_instance_ty
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.prices import PriceBook
 from cdk_training_cluster_stacks.plan.assumptions import Assumptions
+from cdk_training_cluster_stacks.showing import usd
 
 _MIB_IN_GIB = 1024
 _ON_DEMAND, _SPOT, _BLOCK = "on-demand", "spot", "capacity-block"
@@ -42,17 +43,33 @@ class Way:
 
     Attributes:
         name: Its word in a cluster file.
-        usd: What all nodes cost in the run, at least. None: unknown.
-        most: What they cost at the highest price seen. None: there is one price.
         told: What is billed, and what is promised.
         takes_id: Whether it needs the id of a reservation or block that exists.
+        rates: What all nodes cost an hour, at the lowest and at the highest price seen. None: unknown.
+        sold: How they are sold at that price, with the region whose price it is. Without a price: why there is none.
+        hours: How long the run takes.
     """
 
     name: str
-    usd: Decimal | None
     told: str
+    sold: str
     takes_id: bool = False
-    most: Decimal | None = None
+    rates: tuple[Decimal, Decimal] | None = None
+    hours: Decimal = Decimal(0)
+
+    @property
+    def price(self) -> str:
+        """What all nodes cost an hour, as text."""
+        return f"unknown: {self.sold}" if self.rates is None else f"{_range(self.rates, '$')} an hour {self.sold}"
+
+    @property
+    def price_of_run(self) -> str:
+        """What they cost in the run, in USD, as text."""
+        return usd(None) if self.rates is None else _range(tuple(each * self.hours for each in self.rates))
+
+
+def _range(prices: Sequence[Decimal], sign: str = "") -> str:
+    return " to ".join(f"{sign}{each}" for each in dict.fromkeys(map(usd, prices)))
 
 
 def accelerators(info: InstanceTypeInfo) -> tuple[int, float]:
@@ -123,22 +140,51 @@ def ways_to_buy(chosen: Offer, hours: Decimal, region: str, book: PriceBook) -> 
         book: The prices.
     """
     classes = chosen.info.usage_classes or (_ON_DEMAND,)
-    listed = None if chosen.usd is None else chosen.usd * hours
+    listed = None if chosen.usd is None else (chosen.usd, chosen.usd)
+    no_price, where = f"no price of {chosen.info.name} is known", chosen.price_region
     ways = []
     if _ON_DEMAND in classes:
         ways += [
-            Way(name="on_demand", usd=listed, told="billed while nodes run; EC2 may have none at a start"),
-            Way(name="reservation", usd=listed, told="billed from deployment to deletion, used or not; held for you"),
-            Way(name="from_reservation", usd=None, told="a Capacity Reservation that you have", takes_id=True),
+            Way(
+                name="on_demand",
+                rates=listed,
+                sold=no_price if listed is None else f"on demand ({where})",
+                hours=hours,
+                told="billed while nodes run; EC2 may have none at a start",
+            ),
+            Way(
+                name="reservation",
+                rates=listed,
+                sold=no_price if listed is None else f"reserved, used or not ({where})",
+                hours=hours,
+                told="billed from deployment to deletion, used or not; held for you",
+            ),
+            Way(
+                name="from_reservation",
+                sold="your reservation is billed, used or not",
+                told="a Capacity Reservation that you have",
+                takes_id=True,
+            ),
         ]
     if _SPOT in classes:
         spot = book.spot.nearest(chosen.info.name, region)
-        told = "billed while nodes run; EC2 may take each back at two minutes' notice"
-        # As `plan` shows it: the same work takes longer with interruptions.
-        longer = chosen.nodes * hours * (1 + Assumptions().interruption_percent / 100)
-        low, high = (None, None) if spot is None else (spot.low * longer, spot.high * longer)
-        ways.append(Way(name="spot", usd=low, most=None if low == high else high, told=told))
+        ways.append(
+            Way(
+                name="spot",
+                rates=None if spot is None else (chosen.nodes * spot.low, chosen.nodes * spot.high),
+                sold="no Spot price is known" if spot is None else f"on Spot ({spot.region})",
+                # As `plan` shows it: the same work takes longer with interruptions.
+                hours=hours * (1 + Assumptions().interruption_percent / 100),
+                told="billed while nodes run; EC2 may take each back at two minutes' notice",
+            )
+        )
     if _BLOCK in classes:
-        told = "a Capacity Block that you have bought: aws ec2 describe-capacity-block-offerings"
-        ways.append(Way(name="capacity_block", usd=None, told=told, takes_id=True))
+        ways.append(
+            Way(
+                name="capacity_block",
+                sold="a Capacity Block is paid for when it is bought",
+                told="a Capacity Block that you have bought: aws ec2 describe-capacity-block-offerings",
+                takes_id=True,
+            )
+        )
     return ways

@@ -155,7 +155,7 @@ def _nodes(wanted: Wanted) -> tuple[Entry, ...]:
         Entry(name="capacity", value=capacity, hints=_OTHER_WAYS),
         Entry(name="environment", value={"NCCL_DEBUG": "WARN"}, optional=True),
         Entry(name="root_volume_gib", value=_root_volume(info), optional=True),
-        Entry(name="placement", value="none", optional=True),
+        Entry(name="placement", value="none", optional=info.allows_placement("cluster")),
         *((Entry(name="efa", value=False, optional=True),) if info.supports_efa else ()),
         *((Entry(name="warm_pool", value={"size": 1}, optional=True),) if wanted.buy == "on_demand" else ()),
     )

@@ -1,21 +1,21 @@
 """What a plan assumes: every figure that comes neither from the cluster file nor from a price list."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
-from cdk_training_cluster.instance_types import instance_type_names
-from cdk_training_cluster.prices import UNITS
+from cdk_training_cluster.prices.names import planned_names, wrong_name
 from cluster_contract import spend
 
 HOURS_OF_A_MONTH = Decimal(spend.HOURS_OF_A_MONTH)
 
 _MOST = {"contingency_percent": 1000, "interruption_percent": 1000, "savings_plan_percent": 100}
 _DIGITS = 18
-# The form of a type: an engine runs its own nodes on types that the catalog does not have.
-_OTHER_TYPE = re.compile(r"(ml\.)?[a-z][a-z0-9-]*\d[a-z0-9-]*\.(nano|micro|small|medium|\d*x?large|metal)")
-_WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_MOST_HOURS = 87_600
+_WITH_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+# Decimal takes 1_000 and digits of other scripts, too; what is infinite or no number is refused by its name.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?|[+-]?s?nan", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,8 @@ class Assumptions:
         for name, value in vars(self).items():
             if isinstance(value, Decimal):
                 _check(name, value, _MOST.get(name))
+        if self.hours > _MOST_HOURS:
+            raise ValueError(f"--hours must be at most {_MOST_HOURS:,}, which are ten years, got {self.hours:f}")
         for name in ("hours", "utilization_percent", "parameters", "tokens"):
             if getattr(self, name) == 0:
                 raise ValueError(f"{_option(name)} must be above 0, got 0")
@@ -75,8 +77,6 @@ class Assumptions:
             raise ValueError(f"--checkpoints must be at least 0, got {self.checkpoints}")
         _check_size("--checkpoints", Decimal(self.checkpoints))
         for name, usd in self.prices.items():
-            if not _OTHER_TYPE.fullmatch(name):
-                check_price(name)
             _check(f"price of {name}", usd, None)
         for name, usd in self.costs.items():
             _check(f"cost of {name}", usd, None)
@@ -88,27 +88,43 @@ def of_a_plan(prices: Mapping[str, float]) -> dict[str, Decimal]:
     Args:
         prices: The budget's prices.
     """
-    names = _names()
-    return {name: Decimal(str(usd)) for name, usd in prices.items() if name in names}
+    return {name: Decimal(str(usd)) for name, usd in prices.items() if name in planned_names()}
 
 
-def check_price(name: str, others: Collection[str] = ()) -> None:
-    """Refuse a price that nothing has.
+def check_price(name: str, others: Collection[str]) -> None:
+    """Refuse a price that nothing in a plan has.
 
     Args:
         name: The name of the price.
-        others: The types of nodes that the catalog does not have. Default: - none.
+        others: The types of nodes that the catalog does not have.
 
     Raises:
         ValueError: It is neither of the catalog, nor of `UNITS`, nor one of those.
     """
-    if name not in _names() and name not in others:
-        raise ValueError(f"--price names an instance type of the catalog, or one of {', '.join(UNITS)}; got {name!r}")
+    if name not in planned_names() and name not in others:
+        raise ValueError(f"--price {wrong_name(name, of_budget=False)}")
 
 
-def _names() -> set[str]:
-    # SageMaker sells a type under a name of its own.
-    return {*UNITS, *(listed for each in instance_type_names() for listed in (each, f"ml.{each}"))}
+def pairs(option: str, texts: Sequence[str], read: Callable[[str, str], Decimal]) -> dict[str, Decimal]:
+    """Read options of the form `NAME=USD`, each name once.
+
+    Args:
+        option: The option.
+        texts: What was given to it.
+        read: Reads an amount; its first argument says which one it is.
+
+    Raises:
+        ValueError: One has another form, a wrong amount or the name of another.
+    """
+    found: dict[str, Decimal] = {}
+    for text in texts:
+        name, equals, amount = text.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"{option} must be NAME=USD, got {text!r}")
+        if name in found:
+            raise ValueError(f"{option} {name} is given twice; leave one of them out")
+        found[name] = read(f"{option} {name}", amount)
+    return found
 
 
 def number(option: str, text: str) -> Decimal:
@@ -122,8 +138,10 @@ def number(option: str, text: str) -> Decimal:
         ValueError: It is no finite number, or too large or too small to count with.
     """
     written = text.strip()
+    if _WITH_THOUSANDS.fullmatch(written):
+        written = written.replace(",", "")
     try:
-        value = Decimal(written.replace(",", "") if _WITH_THOUSANDS.fullmatch(written) else written)
+        value = Decimal(written if _NUMBER.fullmatch(written) else "")
     except InvalidOperation:
         raise ValueError(f"{option} must be a number, such as 336 or 70e9, got {text!r}") from None
     if not value.is_finite():

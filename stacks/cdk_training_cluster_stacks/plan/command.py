@@ -5,7 +5,6 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from cdk_training_cluster.prices import PriceBook, committed_prices
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
 from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices, kept_prices
 from cdk_training_cluster_stacks.live.session import aws_session
-from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number, of_a_plan
+from cdk_training_cluster_stacks.plan.assumptions import Assumptions, number, of_a_plan, pairs
 from cdk_training_cluster_stacks.plan.report import make_plan
 from cdk_training_cluster_stacks.plan.sentences import document
 from cdk_training_cluster_stacks.plan.shape import ClusterShape, shape_of
@@ -80,18 +79,8 @@ def assumptions_of(
     if whole != whole.to_integral_value():
         raise ValueError(f"--checkpoints must be a whole number, got {checkpoints!r}")
     return Assumptions(
-        prices=_pairs("--price", prices), costs=_pairs("--cost", costs), checkpoints=int(whole), **given
+        prices=pairs("--price", prices, number), costs=pairs("--cost", costs, number), checkpoints=int(whole), **given
     )
-
-
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, Decimal]:
-    pairs = {}
-    for text in texts:
-        name, equals, amount = text.rpartition("=")
-        if not equals or not name:
-            raise ValueError(f"{option} must be NAME=USD, got {text!r}")
-        pairs[name] = number(f"{option} {name}", amount)
-    return pairs
 
 
 def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
@@ -107,6 +96,7 @@ def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
         ClusterFileError: The file is wrong.
     """
     cluster, now, cache = read_cluster_file(file), datetime.now(UTC), cache_file(os.environ)
+    warn_of_past_ends(file, cluster, now)
     shape = shape_of(cluster)
     if cluster.budget is not None:
         assumptions = replace(assumptions, prices={**of_a_plan(cluster.budget.prices), **assumptions.prices})

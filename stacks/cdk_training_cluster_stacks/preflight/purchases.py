@@ -8,6 +8,7 @@ from typing import Any
 
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed, Needs
+from cdk_training_cluster_stacks.preflight.stacks import described_stack
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
 _USABLE = frozenset({"active", "scheduled"})
@@ -76,7 +77,7 @@ def _usable(wanted: Wanted, described: Mapping[str, Any]) -> Verdict:
     return passed(f"{wanted.id} is {state}{starts}: {total} instances, {free} of them unused{until}")
 
 
-def judge_end(end: datetime, now: datetime) -> Verdict:
+def judge_end(end: datetime, now: datetime, stack: Mapping[str, Any] | None) -> Verdict:
     """Say whether a reservation that is made can have its end.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html
@@ -84,10 +85,13 @@ def judge_end(end: datetime, now: datetime) -> Verdict:
     Args:
         end: When it is to end.
         now: The time.
+        stack: The cluster's stack as CloudFormation describes it. None: there is none.
     """
-    if end <= now:
+    if end > now:
+        return passed(f"the reservation is made until {_utc(end)}")
+    if stack is None:
         return failed(f"{_utc(end)} is past, and EC2 makes no reservation that is over", "write a later end")
-    return passed(f"the reservation is made until {_utc(end)}")
+    return passed(f"{_utc(end)} is past: a deployment makes no reservation, and can change all else")
 
 
 def _mismatch(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
@@ -141,7 +145,9 @@ def purchase_checks(needs: Needs, now: datetime) -> Iterator[Check]:
         bought = group.capacity
         if bought.end_time is not None:
             name = f"end of the reservation of {group.name}"
-            yield Check(name=name, ask=lambda _: now, judge=partial(judge_end, bought.end_time))
+            past = partial(described_stack, needs.cluster.cluster_stack_name)
+            ask = past if bought.end_time <= now else lambda _: None
+            yield Check(name=name, ask=ask, judge=partial(judge_end, bought.end_time, now))
         for ids, block in ((bought.reservation_ids, False), (bought.block_ids, True)):
             for each in ids:
                 wanted = Wanted(

@@ -57,7 +57,22 @@ def test_answers_make_a_file_or_one_sentence(given: Given, tmp_path_factory: pyt
 _CASES = {
     "an engine that buys in one way": (
         Given(instance_type="p5.48xlarge", orchestrator="hyperpod", buy="spot"),
-        "--buy must be on_demand, got 'spot'",
+        "--buy must be on_demand, got 'spot': SageMaker HyperPod on Slurm buys Spot Instances on EKS alone; use "
+        "on_demand, or HyperPod on EKS (engine: eks)",
+    ),
+    "a reservation for HyperPod": (
+        Given(instance_type="p5.48xlarge", orchestrator="hyperpod", buy="capacity_block"),
+        "--buy must be on_demand, got 'capacity_block': SageMaker HyperPod on Slurm launches into capacity that "
+        "SageMaker reserves; buy a training plan and use capacity: {training_plan: {arn: arn:…}} in the file",
+    ),
+    "Spot for AWS Batch": (
+        Given(instance_type="g5.xlarge", orchestrator="batch", buy="spot"),
+        "--buy must be on_demand, reservation or from_reservation, got 'spot': AWS Batch runs no multi-node jobs on "
+        "Spot Instances; use on_demand",
+    ),
+    "a way that there is not": (
+        Given(instance_type="g5.xlarge", buy="cheap"),
+        "--buy must be on_demand, reservation, from_reservation or spot, got 'cheap'",
     ),
     "Trainium on Slurm": (
         Given(instance_type="trn1.32xlarge", orchestrator="slurm"),
@@ -68,6 +83,24 @@ _CASES = {
         Given(instance_type="p5.48xlarge", orchestrator="slurm", budget="10"),
         "with --budget, --price aws-pcs-accounting-small=USD --price aws-pcs-controller-small=USD --price "
         "aws-pcs-node=USD are required: look the prices an hour up at https://aws.amazon.com/pcs/pricing/",
+    ),
+    "a price of a name that nothing has": (
+        Given(instance_type="p5.48xlarge", budget="10", prices=("p5.48xlrge=40",)),
+        "--price must name an instance type (p5.48xlarge or ml.p5.48xlarge), a reservation (cr-0a1b2c3d4e5f67890), a "
+        "Spot price (spot p5.48xlarge us-east-1b) or a unit, got 'p5.48xlrge': did you mean p5.48xlarge or "
+        "p5e.48xlarge?",
+    ),
+    "a price that is given twice": (
+        Given(instance_type="p5.48xlarge", budget="10", prices=("p5.48xlarge=40", "p5.48xlarge=4")),
+        "--price p5.48xlarge is given twice; leave one of them out",
+    ),
+    "a region that there is not": (
+        Given(instance_type="p5.48xlarge", region="eu-west-9"),
+        "--region must name a region of AWS, got 'eu-west-9'; did you mean eu-west-3 or eu-west-2?",
+    ),
+    "a zone of a region that there is not": (
+        Given(instance_type="p5.48xlarge", zone="eu-west-9a"),
+        "--availability-zone must name a region of AWS, got 'eu-west-9'; did you mean eu-west-3 or eu-west-2?",
     ),
     "a price without a budget": (
         Given(instance_type="p5.48xlarge", orchestrator="slurm", prices=_PCS),
@@ -121,3 +154,36 @@ def test_enter_on_a_question_without_a_default_says_what_is_needed(
     monkeypatch.setattr("sys.stdin", StringIO("\n8\n" + "\n" * 12))
     run(tmp_path / "llama.yaml", Given(), zones=_OFFLINE, ask=beginning._ask)
     assert "--accelerators must be a whole number from 1 to 10000, got ''" in capsys.readouterr().err
+
+
+_PRICES = {
+    "on_demand": r"\$[\d,.]+ an hour on demand \(us-east-1\)",
+    "reservation": r"\$[\d,.]+ an hour reserved, used or not \(us-east-1\)",
+    "from_reservation": "unknown: your reservation is billed, used or not",
+    "spot": r"\$[\d,.]+ to \$[\d,.]+ an hour on Spot \(us-east-1\)",
+    "capacity_block": "unknown: a Capacity Block is paid for when it is bought",
+}
+
+
+@pytest.mark.parametrize(("buy", "price"), _PRICES.items(), ids=_PRICES)
+def test_the_price_is_that_of_the_chosen_way(
+    buy: str, price: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = "cr-0a1b2c3d4e5f67890" if buy in ("from_reservation", "capacity_block") else None
+    given = Given(instance_type="p5.48xlarge", zone="us-east-1b", buy=buy, capacity_id=held)
+    assert _run(tmp_path / "llama.yaml", given) is None
+    assert re.search(rf"; price {price}$", capsys.readouterr().out.splitlines()[0])
+
+
+def test_a_type_that_goes_into_no_cluster_placement_group_is_written_without_one(tmp_path: Path) -> None:
+    file = tmp_path / "llama.yaml"
+    assert _run(file, Given(instance_type="vt1.6xlarge", image=_AMI)) is None
+    assert read_cluster_file(file).node_groups[0].placement == "none"
+
+
+def test_the_name_of_the_file_must_be_one_of_a_cluster_where_no_other_is_given(tmp_path: Path) -> None:
+    sentence = _run(tmp_path / "none-on_demand.yaml", Given(instance_type="g5.xlarge"))
+    assert sentence == (
+        "--name, which is by default the name of the file, must be lower-case letters, digits and hyphens, with a "
+        "letter first, got 'none-on_demand'"
+    )

@@ -128,6 +128,22 @@ _BAD = {
         "--live asks AWS, and there are no credentials: set AWS_PROFILE, or run aws configure or aws sso login",
     ),
     "a price of nothing": ([BASE_POD, "--price", "32"], "--price must be NAME=USD, got '32'"),
+    "a price that is given twice": (
+        [BASE_POD, "--price", "ebs-gp3=1", "--price", "ebs-gp3=2"],
+        "--price ebs-gp3 is given twice; leave one of them out",
+    ),
+    "more hours than ten years": (
+        [BASE_POD, "--hours", "1e15"],
+        "--hours must be at most 87,600, which are ten years, got 1000000000000000",
+    ),
+    "a number of Python": (
+        [BASE_POD, "--hours", "1_000"],
+        "--hours must be a number, such as 336 or 70e9, got '1_000'",
+    ),
+    "a number of another script": (
+        [BASE_POD, "--hours", "\uff13\uff13\uff16"],
+        "--hours must be a number, such as 336 or 70e9, got '\uff13\uff13\uff16'",
+    ),
     "a price below zero": (
         [BASE_POD, "--price", "ebs-gp3=-1"],
         "price of ebs-gp3 must be at least 0, got -1",
@@ -148,13 +164,18 @@ def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], sentence: 
     assert "Traceback" not in result.stderr
 
 
-def test_an_unknown_name_of_a_price_is_told_with_the_known_ones() -> None:
-    result = plan(BASE_POD, "--price", "p9.48xlarge=1")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("p9.48xlarge", "did you mean p5.48xlarge or "),
+        ("cr-0a1b2c3d4e5f67890", "the units are fsx-persistent-2-125, "),
+    ],
+)
+def test_a_price_that_no_plan_has_is_refused_with_the_nearest_or_all(name: str, hint: str) -> None:
+    result = plan(BASE_POD, "--price", f"{name}=1")
     assert result.exit_code == 2
-    assert result.stderr.startswith(
-        "error: --price names an instance type of the catalog, or one of fsx-persistent-2-125,"
-    )
-    assert result.stderr.endswith("; got 'p9.48xlarge'\n")
+    sentence = f"--price must name an instance type (p5.48xlarge or ml.p5.48xlarge) or a unit, got {name!r}: {hint}"
+    assert result.stderr.startswith(f"error: {sentence}")
 
 
 def test_a_first_look_fits_a_terminal() -> None:
@@ -189,8 +210,9 @@ def test_commas_separate_thousands() -> None:
     assert "p4de in us-east-1b, 1,000 hours, in USD" in plan(BASE_POD, "--hours", "1,000").stdout
 
 
-def test_nothing_is_said_on_standard_error() -> None:
-    command = [str(Path(sys.executable).with_name("training-cluster")), "plan", BASE_POD]
+@pytest.mark.parametrize("file", [BASE_POD, str(CLUSTERS / "slurm.yaml")], ids=["groups", "slurm"])
+def test_nothing_is_said_on_standard_error(file: str) -> None:
+    command = [str(Path(sys.executable).with_name("training-cluster")), "plan", file]
     assert subprocess.run(command, capture_output=True, check=True, text=True).stderr == ""
 
 

@@ -216,8 +216,13 @@ VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
         "is for Windows",
     ),
     "reservation: tenancy": (judge_purchase(wanted(), NOW, described(Tenancy="dedicated")), FAIL, "dedicated"),
-    "reservation: made": (judge_end(NOW + timedelta(seconds=1), NOW), PASS, "until 2026-11-22 12:00 UTC"),
-    "reservation: made too late": (judge_end(NOW, NOW), FAIL, "write a later end"),
+    "reservation: made": (judge_end(NOW + timedelta(seconds=1), NOW, None), PASS, "until 2026-11-22 12:00 UTC"),
+    "reservation: made too late": (judge_end(NOW, NOW, None), FAIL, "write a later end"),
+    "reservation: has ended": (
+        judge_end(NOW, NOW, {"StackStatus": "UPDATE_COMPLETE"}),
+        PASS,
+        "2026-11-22 12:00 UTC is past: a deployment makes no reservation, and can change all else",
+    ),
     "block: later": (
         judge_purchase(
             wanted(block=True),

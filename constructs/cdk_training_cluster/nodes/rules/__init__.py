@@ -2,7 +2,7 @@
 
 from cdk_training_cluster.nodes.rules.cluster_rules import CLUSTER_RULES
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext
-from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES, TOO_LONG_A_WARNING
+from cdk_training_cluster.nodes.rules.idle_rules import IDLE_RULES
 from cdk_training_cluster.nodes.rules.judging import (
     NODE_GROUP_RULES,
     by_rule,
@@ -22,7 +22,6 @@ __all__ = [
     "NODE_GROUP_RULES",
     "ORCHESTRATOR_RULES",
     "SCHEDULE_RULES",
-    "TOO_LONG_A_WARNING",
     "ClusterContext",
     "NodeGroupContext",
     "by_rule",

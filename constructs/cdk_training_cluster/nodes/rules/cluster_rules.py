@@ -9,6 +9,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext, is_measured
+from cdk_training_cluster.nodes.rules.idle_rules import measuring
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Found, Level, Rules, Setting
 from cdk_training_cluster.validation.words import Words
@@ -153,7 +154,7 @@ def _unmeasured(cluster: ClusterContext) -> Iterator[str]:
             yield (
                 f"node group {nodes.group.name!r}: the accelerators of {' and '.join(unmeasured)} report no "
                 "utilization: idle nodes are neither reported nor stopped; confirm with "
-                f"{cluster.words.set_idle_off}"
+                f"{cluster.words.set_idle_off}{measuring(nodes)}"
             )
 
 

@@ -9,12 +9,6 @@ from cdk_training_cluster.nodes.utilization import accelerator_count, utilizatio
 from cdk_training_cluster.validation.rule import Rules
 from cluster_contract.idle import IdleScope
 
-TOO_LONG_A_WARNING = (
-    "must be at most its window: a node that now and then misses a report would be warned of again and again; give a "
-    "shorter warning or a longer window"
-)
-"""What is wrong with a warning that is longer than the window before it."""
-
 _UNKNOWN = (
     "its nodes report no such metric and would never be known to be idle; give the group {idle} with other signals"
 )
@@ -23,6 +17,12 @@ _UNKNOWN = (
 _IDLE = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring"
 
 IDLE_RULES: Rules[NodeGroupContext] = Rules()
+
+
+def measuring(context: NodeGroupContext) -> str:
+    """Return the end of a sentence on accelerators without utilization, if a command could measure all of them."""
+    could = all(not (info.has_nvidia_gpus or info.has_neuron_devices) for info in context.infos)
+    return "; utilization_command names a command that measures it" if could else ""
 
 
 @IDLE_RULES.rule("idleMeasured", f"{_IDLE}/CloudWatch-Agent-NVIDIA-GPU.html", "idle_policy")
@@ -37,6 +37,7 @@ def _something_to_go_by(context: NodeGroupContext) -> Iterator[str]:
         yield (
             f"idle_policy must be {context.words.idle_off} or left out for {_names(context.infos)}, which "
             "reports no utilization of accelerators: the idle function could not judge it"
+            f"{measuring(context)}"
         )
 
 
@@ -75,7 +76,7 @@ def _a_design_works_without_a_process(context: NodeGroupContext) -> Iterator[str
 @IDLE_RULES.rule("idleWarning", f"{_IDLE}/alarms-and-missing-data.html", "idle_policy", "warning")
 def _a_warning_fits_the_window(context: NodeGroupContext) -> Iterator[str]:
     if context.policy is not None and context.policy.is_too_long_a_warning:
-        yield f"{context.words.part('warning', 'idle_policy')} {TOO_LONG_A_WARNING}"
+        yield f"{context.words.part('warning', 'idle_policy')} {context.policy.long_warning_problem}"
 
 
 @IDLE_RULES.rule(

@@ -56,6 +56,6 @@ def deliver_logs(scope: Construct, cluster: pcs.CfnCluster, *, encryption_key: k
         if before is not None:
             # CloudWatch refuses deliveries that share an end and are made or deleted at the same time.
             # https://github.com/hashicorp/terraform-provider-aws/issues/42194
-            delivery.add_dependency(before)
+            delivery.node.add_dependency(before)
         before = delivery
     return group

@@ -47,7 +47,8 @@ CASES = {
         group("hpc7a.96xlarge", machine_image=_OWN, idle_policy=IdlePolicy(window=Duration.hours(2))),
         None,
         "node group 'lab': idle_policy must be IdlePolicy.off() or left out for hpc7a.96xlarge, which reports no "
-        "utilization of accelerators: the idle function could not judge it",
+        "utilization of accelerators: the idle function could not judge it; utilization_command names a command that "
+        "measures it",
     ),
     "a command for what NVIDIA measures": (
         group("g5.xlarge", utilization_command="/opt/percent"),
@@ -84,8 +85,8 @@ CASES = {
     "a warning that is longer than the window": (
         group("g5.xlarge", idle_policy=IdlePolicy(window=Duration.minutes(25))),
         None,
-        "node group 'lab': warning of idle_policy must be at most its window: a node that now and then misses a "
-        "report would be warned of again and again; give a shorter warning or a longer window",
+        "node group 'lab': warning of idle_policy must be at most its window, 25 minutes, got 30: a node that now "
+        "and then misses a report would be warned of again and again; give a shorter warning or a longer window",
     ),
     "single nodes of a fleet": (
         group("g5.xlarge", capacity=Capacity.spot_fleet(), idle_policy=IdlePolicy(scope=IdleScope.NODE)),
