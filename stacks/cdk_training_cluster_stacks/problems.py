@@ -79,7 +79,7 @@ class UnreadableFileError(ClusterFileError):
 
 
 @contextmanager
-def plain_errors(status: int = 1) -> Iterator[None]:
+def plain_errors(status: int = 1, *, unreadable: int | None = None) -> Iterator[None]:
     """End the program with one sentence for each mistake of its user, and an exit status.
 
     Mistakes are those in the cluster file, those that this library's code refuses (`raise ValueError`), those that
@@ -88,7 +88,8 @@ def plain_errors(status: int = 1) -> Iterator[None]:
     an error keeps its traceback.
 
     Args:
-        status: The exit status of a mistake, but for a file that cannot be read: 2. Default: 1
+        status: The exit status of a mistake. Default: 1
+        unreadable: The exit status where a file cannot be read. Default: - `status`
     """
     try:
         yield
@@ -98,8 +99,8 @@ def plain_errors(status: int = 1) -> Iterator[None]:
         if os.environ.get("CDK_DEBUG") or closed or _package(type(error).__module__) in _COMMAND_LINE:
             raise
         sentences = sentences_of(error)
-        if isinstance(error, UnreadableFileError):
-            status = _REFUSED
+        if isinstance(error, UnreadableFileError) and unreadable is not None:
+            status = unreadable
         if sentences is None:
             sentences, status = _outside(error), _REFUSED
         if sentences is None:

@@ -280,7 +280,7 @@ def test_facts_that_leave_no_interface_are_a_sentence_with_its_place_too(tmp_pat
 
 def test_a_missing_file_is_a_sentence() -> None:
     result = RUN.invoke(training_cluster, ["check", str(CLUSTERS / "bas-pod.yaml")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == (
         f"error: {CLUSTERS}/bas-pod.yaml: there is no such file; did you mean {CLUSTERS}/base-pod.yaml?\n"
     )

@@ -121,7 +121,7 @@ class IdlePolicy:
         """What is wrong with a warning that is longer than the window before it. Empty: it is not."""
         if not self.is_too_long_a_warning:
             return ""
-        window, warning = (milliseconds(cast(Duration, one)) / 60_000 for one in (self.window, self.warning))
+        window, warning = (cast(Duration, one).to_minutes(integral=False) for one in (self.window, self.warning))
         return (
             f"must be at most its window, {window:g} minutes, got {warning:g}: a node that now and then misses a "
             "report would be warned of again and again; give a shorter warning or a longer window"

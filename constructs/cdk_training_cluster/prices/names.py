@@ -43,10 +43,11 @@ def is_budget_name(name: str, types: Collection[str] = ()) -> bool:
     if name in UNITS or _RESERVATION.fullmatch(name):
         return True
     found = _INSTANCE.fullmatch(name)
-    instance_type = found and (found[1] or found[2])
-    return bool(instance_type) and (
-        instance_type in planned_names() or instance_type.removeprefix("ml.") in types or is_other_type(instance_type)
-    )
+    if found is None:
+        return False
+    instance_type = str(found[1] or found[2])
+    is_known = instance_type in planned_names() or instance_type.removeprefix("ml.") in types
+    return is_known or is_other_type(instance_type)
 
 
 def wrong_name(name: str, *, of_budget: bool) -> str:

@@ -30,7 +30,7 @@ def check(file: File) -> None:
     from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
 
     # The problems of a wrong file are the answer of this command, and of no other.
-    with plain_errors(status=1), refusals_in(file):
+    with plain_errors(status=1, unreadable=2), refusals_in(file):
         cluster = read_cluster_file(file)
         now = datetime.now(UTC)
         warn_of_past_ends(file, cluster, now)
