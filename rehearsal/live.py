@@ -224,7 +224,7 @@ class LiveCheck:
         try:
             place.cdk.deploy(stack, exclusively=True)
             if name == EKS:
-                return Deployed(answers=[self._resized(place, stack)])
+                return Deployed(answers=list(self._resized(place, stack)))
             if name == REPORTS:
                 said = what_may_be_reported(place.client, stack, place.cluster.name, self._region)
                 return Deployed(answers=said)
@@ -234,15 +234,17 @@ class LiveCheck:
         except _FOREIGN as error:
             return Deployed(refusals=refusals(place.client, stack, line(error)))
 
-    def _resized(self, place: Place, stack: str) -> str:
-        """Start a node beside the template, change a label in it, and say what became of the group's size."""
+    def _resized(self, place: Place, stack: str) -> Iterator[str]:
+        """Change a tag and then a label of a group with a node, and yield what became of the group's size."""
         assert place.eks is not None  # noqa: S101 - it is asked about EKS
-        start_node(place.client, stack)
-        before = desired_size(place.client, stack)
-        write_assembly(place.cluster, place.cdk.output, replace(place.eks, label="second"))
-        place.cdk.deploy(stack, exclusively=True)
-        after = desired_size(place.client, stack)
-        return f"the group's desired size was {before} before the label changed, and is {after} after it"
+        tagged = replace(place.eks, tag="second")
+        for changed, question in (("tag", tagged), ("label", replace(tagged, label="second"))):
+            start_node(place.client, stack)
+            before = desired_size(place.client, stack)
+            write_assembly(place.cluster, place.cdk.output, question)
+            place.cdk.deploy(stack, exclusively=True)
+            after = desired_size(place.client, stack)
+            yield f"the group's desired size was {before} before the {changed} changed, and is {after} after it"
 
 
 def _running(client: readback.Client) -> Facts:

@@ -18,7 +18,7 @@ from rehearsal.readback import Client, stack_resources
 EKS = "eks"
 """The end of the stack's name."""
 
-EKS_ASKS = "Does a change of labels in the template end a node that was started beside the template?"
+EKS_ASKS = "Does a change of labels or tags in the template end a node that was started beside the template?"
 
 _NODE_TYPE = "t3.small"
 _CONTROL_PLANE_ZONES = 2
@@ -38,10 +38,12 @@ class EksQuestion:
     Attributes:
         zones: Two Availability Zones in which EKS has control planes.
         label: The value of the nodes' one label.
+        tag: The value of the node group's one tag.
     """
 
     zones: tuple[str, str]
     label: str = "first"
+    tag: str = "first"
 
 
 def make_eks_stack(app: App, cluster: ClusterFile, question: EksQuestion) -> None:
@@ -95,6 +97,7 @@ def make_eks_stack(app: App, cluster: ClusterFile, question: EksQuestion) -> Non
         instance_types=[_NODE_TYPE],
         scaling_config=eks.CfnNodegroup.ScalingConfigProperty(min_size=0, desired_size=0, max_size=1),
         labels={"live-check": question.label},
+        tags={"live-check": question.tag},
     )
     nodes.node.add_dependency(vpc)
     Tags.of(stack).add(CLUSTER_TAG, cluster.name)
@@ -110,12 +113,14 @@ def _role(stack: Stack, id: str, service: str, *policies: str) -> iam.Role:
 
 
 def start_node(client: Client, stack: str) -> None:
-    """Set the desired size of the stack's node group to 1 beside the template, and wait until EKS has done so.
+    """Set the desired size of the stack's node group to 1 beside the template, unless it is, and wait for EKS.
 
     Args:
         client: Makes clients.
         stack: The stack's name.
     """
+    if desired_size(client, stack):
+        return
     names = _names(client, stack)
     client("eks").update_nodegroup_config(**names, scalingConfig={"desiredSize": 1})
     client("eks").get_waiter("nodegroup_active").wait(**names)

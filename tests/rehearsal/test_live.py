@@ -95,8 +95,10 @@ def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> N
     # The local AWS takes the worse of what AWS's documents say.
     refused_by_both = {name for name, one in results["stacks"].items() if one["verdict"] == "refused"}
     assert refused_by_both == {"budget", "reservation-property"}
-    (answer,) = results["stacks"]["eks"]["sentences"]
-    assert answer.startswith("the group's desired size was 1 before the label changed, and is ")
+    answers = results["stacks"]["eks"]["sentences"]
+    assert answers == [
+        f"the group's desired size was 1 before the {name} changed, and is 0 after it" for name in ("tag", "label")
+    ]
     assert _stacks(account) == {"CDKToolkit"}
 
 
