@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from examples import run_app
+from examples import PROJECT, run_app
 from local_aws_scene import aws, nodes, stacks
+from sweeps import uncovered
 
 __all__ = ["aws", "nodes", "stacks"]
 
@@ -36,6 +37,14 @@ _WITHOUT_AWS = {
     "AWS_ENDPOINT_URL": "http://localhost:1",
 }
 Once = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse a run of all tests with a swept test of which `.ci/run` runs no case."""
+    whole = PROJECT / "tests" in map(Path.resolve, map(Path, config.args))
+    if whole and (found := uncovered(items, (PROJECT / ".ci/run").read_text())):
+        raise pytest.UsageError("\n".join(found))
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def _lints(plan: ClusterPlan) -> None:
 
 
 # Each way to buy is linted with every change, in one cluster: test_linters.py.
-@pytest.mark.sweep
+@pytest.mark.sweep("test_any_legal_cluster_of_any_engine_synthesizes_to_what_cfn_lint_finds_nothing_in")
 @given(legal_clusters())
 @settings(examples(1), **_QUICKLY)
 def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: ClusterPlan) -> None:

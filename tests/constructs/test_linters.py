@@ -123,7 +123,7 @@ def test_no_linter_finds_what_is_not_acknowledged_but_for_a_role_s_owner(tmp_pat
     assert (linted.stdout, linted.returncode) == ("", 0)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("test_no_linter_finds_what_is_not_acknowledged_but_for_a_role_s_owner")
 def test_nothing_is_acknowledged_that_is_not_found(tmp_path: Path) -> None:
     ended = _run(tmp_path, "bare")
     assert ended.returncode != 0

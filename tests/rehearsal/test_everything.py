@@ -92,7 +92,7 @@ node_groups:
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("rehearse CLUSTER=clusters/base-pod.yaml")
 def test_a_file_with_everything_is_rehearsed(tmp_path: Path) -> None:
     file = tmp_path / "everything.yaml"
     file.write_text(_FILE)

@@ -22,7 +22,9 @@ def test_what_is_rehearsed_first_is_the_smallest_example() -> None:
     assert (files[named].file_system, files[named].alerts.emails, files[named].network) == (None, (), None)
 
 
-@pytest.mark.parametrize("example", [swept(example, every_change=()) for example in EXAMPLES])
+@pytest.mark.parametrize(
+    "example", [swept(each, (), target="rehearse CLUSTER=clusters/base-pod.yaml") for each in EXAMPLES]
+)
 def test_an_example_is_deployed_and_taken_down(example: str, tmp_path: Path) -> None:
     ended, results = rehearse(example, tmp_path)
     assert (results["status"], results["error"], results["differences"]) == ("passed", None, []), ended.stdout

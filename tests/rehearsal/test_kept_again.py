@@ -44,7 +44,7 @@ def _ids(aws: LocalAws) -> dict[str, str]:
     return {each["LogicalResourceId"][:-8]: each["PhysicalResourceId"] for each in resources}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("test-local-aws")
 def test_what_a_destroyed_stack_has_kept_comes_under_a_new_one(tmp_path: Path) -> None:
     with LocalAws(tmp_path / "local-aws.log") as aws:
         cdk = CdkCli(

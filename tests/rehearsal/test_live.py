@@ -68,7 +68,7 @@ def test_the_price_of_another_region_is_named_as_such() -> None:
     assert not [what for what in prices("us-east-1") if " at the price in " in what]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("test_what_is_left_is_listed_with_the_command_that_deletes_it")
 def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> None:
     environment = account.environment()
     bootstrap = f"cdk bootstrap -c cluster=clusters/dev-box.yaml aws://{account.account}/us-east-1"
@@ -102,7 +102,7 @@ def test_it_creates_compares_and_deletes(account: LocalAws, tmp_path: Path) -> N
     assert _stacks(account) == {"CDKToolkit"}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("test_what_is_left_is_listed_with_the_command_that_deletes_it")
 def test_a_refused_stack_settles_no_other(account: LocalAws, tmp_path: Path) -> None:
     _bootstrap(account, tmp_path)
     account.set_capacity(RESERVED_TYPE, _ZONE, available=0)
@@ -144,7 +144,6 @@ def _vpc(aws: LocalAws) -> str:
     return str(aws.client("ec2").create_vpc(CidrBlock="10.9.0.0/24", TagSpecifications=tags)["Vpc"]["VpcId"])
 
 
-@pytest.mark.sweep
 def test_what_is_left_is_listed_with_the_command_that_deletes_it(account: LocalAws, tmp_path: Path) -> None:
     # Of a check that was cut off, by a version with other questions.
     stray = json.dumps({"Resources": {"Alerts": {"Type": "AWS::SNS::Topic"}}})

@@ -70,7 +70,7 @@ class _Terminal:
         return json.loads(self.run(f"{line} --output json", status=status))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("docs")
 def test_a_newcomer_gets_from_a_clone_to_the_bill(tmp_path: Path) -> None:
     started = monotonic()
     with LocalAws(tmp_path / "local-aws.log") as aws:

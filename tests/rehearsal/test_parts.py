@@ -46,7 +46,7 @@ node_groups:
 """
 
 
-@pytest.mark.sweep  # `make rehearse` takes the parts of an example away
+@pytest.mark.sweep("rehearse CLUSTER=clusters/base-pod.yaml")
 def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_path: Path) -> None:
     whole = tmp_path / "whole.yaml"
     whole.write_text(_FILE)

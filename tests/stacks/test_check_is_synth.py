@@ -177,10 +177,20 @@ def test_a_file_is_synthesized_or_each_mistake_has_a_line(
     assert refused is None or [problem for problem in refused.problems if problem.line is None] == []
 
 
-@pytest.mark.sweep
-@examples(8)
+@examples(1)
 @given(values=_FILES)
 def test_synth_says_the_same(tmp_path_factory: pytest.TempPathFactory, values: Mapping[str, Any]) -> None:
+    _synth_says_the_same(tmp_path_factory, values)
+
+
+@pytest.mark.sweep("test_synth_says_the_same")
+@examples(8)
+@given(values=_FILES)
+def test_synth_says_the_same_of_more(tmp_path_factory: pytest.TempPathFactory, values: Mapping[str, Any]) -> None:
+    _synth_says_the_same(tmp_path_factory, values)
+
+
+def _synth_says_the_same(tmp_path_factory: pytest.TempPathFactory, values: Mapping[str, Any]) -> None:
     directory = tmp_path_factory.mktemp("file")
     file = _written(directory, values)
     ended, refused = run_app(file, directory / "out"), _refusals(file)

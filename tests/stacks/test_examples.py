@@ -185,7 +185,6 @@ def test_cdk_nag_finds_nothing_that_is_not_acknowledged(checked: Checked) -> Non
     assert "AwsSolutions" not in checked.said
 
 
-@pytest.mark.sweep
 def test_cdk_nag_finds_what_is_wrong_with_an_app_that_is_run_in_this_way(tmp_path: Path) -> None:
     open_group = "from aws_cdk import Stack, aws_s3 as s3\ns3.Bucket(Stack(self, 'Open'), 'Bucket')\n"
     script = _WITH_NAG.replace(

@@ -20,10 +20,17 @@ EXAMPLES = sorted(path.relative_to(PROJECT).as_posix() for path in PROJECT.glob(
 _WITH_EVERY_CHANGE = ("base-pod", "hardened", "spot-elastic")
 
 
-def swept(example: str | Path, every_change: Sequence[str] = _WITH_EVERY_CHANGE) -> Any:
-    """Return an example as a test's parameter, for tests that take seconds for each."""
+def swept(example: str | Path, every_change: Sequence[str] = _WITH_EVERY_CHANGE, target: str | None = None) -> Any:
+    """Return an example as a test's parameter, for tests that take seconds for each.
+
+    Args:
+        example: The path of the example.
+        every_change: The names of those that run with every change.
+        target: The target of make that runs one of them. Default: - those that run with every change do.
+    """
     name = Path(example).stem
-    return pytest.param(example, id=name, marks=() if name in every_change else pytest.mark.sweep)
+    mark = pytest.mark.sweep if target is None else pytest.mark.sweep(target)
+    return pytest.param(example, id=name, marks=() if name in every_change else mark)
 
 
 SWEPT_EXAMPLES = [swept(example) for example in EXAMPLES]

@@ -19,7 +19,7 @@ from cluster_contract.metrics import NODE_METRICS
 from real_prometheus import Server, exporter, prometheus
 
 # `make test-prometheus` runs it.
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.sweep("test-prometheus")
 
 RECORDED = Path(__file__).parent / "recorded"
 # Every metric of nodes that a row of CloudWatch's dashboard can name.

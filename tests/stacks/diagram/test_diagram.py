@@ -16,10 +16,7 @@ from cdk_training_cluster_stacks.diagram.drawing import Drawing, draw, save
 from examples import EXAMPLES, PROJECT, swept
 
 _LONG = "arn:aws:ssm:us-east-1:111122223333:parameter/" + "a" * 300
-_GROUPS = "".join(
-    f"  - {{name: a-group-with-a-long-name-{number}, instance_types: [p5.48xlarge], count: 2, image: latest}}\n"
-    for number in range(50)
-)
+_GROUP = "  - {{name: a-group-with-a-long-name-{}, instance_types: [p5.48xlarge], count: 2, image: latest}}\n"
 
 
 def _texts(boxes: list[Box]) -> Iterator[str]:
@@ -74,12 +71,13 @@ def test_each_subnet_is_shown_with_its_way_out() -> None:
     }
 
 
-@pytest.mark.sweep
-def test_fifty_groups_are_legible(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [7, pytest.param(50, marks=pytest.mark.sweep)])
+def test_many_groups_are_legible(count: int, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
-    file.write_text(f"name: many\navailability_zone: us-east-1b\nnode_groups:\n{_GROUPS}")
+    groups = "".join(map(_GROUP.format, range(count)))
+    file.write_text(f"name: many\navailability_zone: us-east-1b\nnode_groups:\n{groups}")
     boxes = contents(read_cluster_file(file))
-    assert sum(text.endswith(": 2 x p5.48xlarge") for text in _texts(boxes)) == 50
+    assert sum(text.endswith(": 2 x p5.48xlarge") for text in _texts(boxes)) == count
     _assert_legible(draw(boxes, "many"))
 
 

@@ -15,7 +15,7 @@ from cdk_training_cluster_stacks.hyperpod.manifest import manifests
 from cdk_training_cluster_stacks.hyperpod.reading import read_job
 from cdk_training_cluster_stacks.hyperpod.recipes import IMAGE_REGIONS, RECIPES
 from cdk_training_cluster_stacks.problems import ClusterFileError
-from examples import PROJECT
+from examples import PROJECT, swept
 
 _JOBS = sorted(PROJECT.glob("examples/hyperpod/*.yaml"))
 _ELASTIC = {"min_replicas": 2, "max_replicas": 8, "replica_increment_step": 2}
@@ -292,8 +292,7 @@ def hyperpod_models() -> Any:
     return models
 
 
-@pytest.mark.sweep
-@pytest.mark.parametrize("file", _JOBS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", [swept(each, (_JOBS[0].stem,)) for each in _JOBS])
 def test_hyperpods_own_models_take_an_example(file: Path, hyperpod_models: Any) -> None:
     spec = _documents(read_job(file))[-1]["spec"]
     read = hyperpod_models._HyperPodPytorchJob.model_validate(spec, by_alias=False, by_name=True)

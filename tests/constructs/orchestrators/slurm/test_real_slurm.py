@@ -20,7 +20,7 @@ from node_sandbox import UBUNTU, NodeSandbox
 from real_slurm import RealSlurm, real_slurm
 from slurm_files import SHORTER
 
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.sweep("test-slurm")
 
 _NODES = ClusterContext.of(
     [
