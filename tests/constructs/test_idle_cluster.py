@@ -84,7 +84,7 @@ def _scripts(stack: Stack, group: str) -> str:
         for each in resources(stack, "AWS::EC2::LaunchTemplate").values()
         if f'"{group}"' in json.dumps(each)
     )
-    (found,) = set(re.findall(r"[0-9a-f]{64}", template))
+    (found,) = set(re.findall(r"([0-9a-f]{64})\.zip", template))
     return str(found)
 
 

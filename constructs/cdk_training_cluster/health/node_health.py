@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import ClassVar
 
-from aws_cdk import Duration
+from aws_cdk import Annotations, Duration
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
@@ -311,7 +311,7 @@ class NodeHealth(Guardrail):
         Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html and
         https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
         """
-        events.Rule(
+        rule = events.Rule(
             self,
             id,
             description=description,
@@ -324,3 +324,5 @@ class NodeHealth(Guardrail):
                 )
             ],
         )
+        # CDK does not know from an alias's ARN that the alias is in this stack.
+        Annotations.of(rule).acknowledge_warning("@aws-cdk/aws-events:ruleUnresolvedEnvironment")

@@ -108,7 +108,9 @@ def _may_be_taken(value: object, kind: Any) -> bool:
         return "bool" in kinds
     if isinstance(value, int | float):
         return ("float" in kinds and abs(value) < float("inf")) or (isinstance(value, int) and abs(value) < 2**31)
-    return "Mapping" in kinds if isinstance(value, dict) else "str" in kinds
+    if isinstance(value, dict):
+        return "Mapping" in kinds or "dict[" in kinds
+    return "str" in kinds
 
 
 @pytest.mark.parametrize("name", ["power", "network", "nodegroups", "idlestop", "Resource", "Default", "alerts"])

@@ -1,5 +1,6 @@
 """The scripts of a node as one S3 asset, the same bytes wherever they were checked out or installed."""
 
+import atexit
 import hashlib
 import json
 import shutil
@@ -153,19 +154,21 @@ def scripts_asset(
     assets = _ASSETS.setdefault(Stack.of(scope), {})
     like = (vendor, efa_traffic, neuron_devices, collector_seconds)
     if like not in assets:
-        # CDK copies the file into the cloud assembly at once, so that nothing of it is needed afterwards.
-        with tempfile.TemporaryDirectory() as name:
-            scripts, archive = Path(name, "scripts"), Path(name, "scripts.zip")
-            scripts.mkdir()
-            write_scripts(
-                scripts,
-                vendor,
-                efa_traffic=efa_traffic,
-                neuron_devices=neuron_devices,
-                collector_seconds=collector_seconds,
-            )
-            write_archive(scripts, archive)
-            assets[like] = NodeScripts(s3_assets.Asset(scope, id, path=str(archive)), sha256_of(archive))
+        # Until the program ends: an app that disables asset staging has no copy in its cloud assembly.
+        directory = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        scripts, archive = Path(directory, "scripts"), Path(directory, "scripts.zip")
+        scripts.mkdir()
+        write_scripts(
+            scripts,
+            vendor,
+            efa_traffic=efa_traffic,
+            neuron_devices=neuron_devices,
+            collector_seconds=collector_seconds,
+        )
+        write_archive(scripts, archive)
+        shutil.rmtree(scripts)
+        assets[like] = NodeScripts(s3_assets.Asset(scope, id, path=str(archive)), sha256_of(archive))
     return assets[like]
 
 

@@ -38,7 +38,10 @@ def test_it_holds_the_scripts_and_what_the_accelerator_needs(tmp_path: Path, ven
     program = {f"{AGENT.name}/{path.name}" for path in AGENT.iterdir() if path.suffix in {".json", ".py"}}
     shared = {
         f"{CONTRACT.name}/{name}"
-        for name in ("__init__.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py", "times.py")
+        for name in (
+            *("__init__.py", "claims.py", "faults.json", "faults.py", "health.py", "node_files.py", "tags.py"),
+            *("texts.py", "times.py"),
+        )
     }
     found = {name for name in _content(tmp_path) if not name.startswith("job/")}
     assert found == scripts | program | shared | {"downloads.settings"} | GENERATED[vendor]
