@@ -89,7 +89,7 @@ class Watched:
         self.in_use: bool | None = None
         self.shows_jobs = True
         # What the node's own tag says, as far as that is known.
-        self.claimed = ""
+        self.claimed: str = ""
         self._report, self._clock = report, clock
         self._evidence = Evidence()
         self._readings: dict[Key, int] = {}
@@ -239,7 +239,8 @@ class Watched:
             document: The last `document`; one of an earlier boot counts for nothing.
             history: The faults of earlier boots.
         """
-        self.history, self.claimed = history, document.get("claimed", "")
+        self.history = history
+        self.claimed = str(document.get("claimed", ""))
         if document.get("boot_id") != self.node.boot_id:
             return
         self.serials = dict(document["serials"])
