@@ -55,6 +55,10 @@ class NodePrograms:
             "ROOT": str(self._root),
         }
         self._run("bash", "commands.sh", cwd=scripts)
+        # A node's programs know their root directory, which is another one on each node of the local AWS.
+        for program in (self._root / "usr/local/bin").iterdir():
+            text = program.read_text()
+            program.write_text(text.replace(f"ROOT='{self._root}'", f'ROOT="${{ROOT:-{self._root}}}"'))
 
     def mount(self, mount_point: str, file_system_id: str) -> None:
         """Let every node have the program, Lustre's client and the file system.
