@@ -71,6 +71,8 @@ def test_a_rule_calls_an_alias_by_a_permission_for_that_alias_alone(aws: LocalAw
             functions.add_permission(FunctionName=function, StatementId=f"for-{got[:3]}", **allowed)
             events.put_events(Entries=[{**_REPORT, "Source": "pod/AROAEXAMPLE:i-1"}])
             assert aws.client("ssm").get_parameter(Name="/got")["Parameter"]["Value"] == got
+        events.remove_targets(Rule="aliased", Ids=["1"])
+        events.delete_rule(Name="aliased")
 
 
 def test_only_aws_sends_events_in_the_name_of_aws(aws: LocalAws) -> None:
