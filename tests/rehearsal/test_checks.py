@@ -119,7 +119,7 @@ def _group(
 
 
 _PLACED = {"placement_group": "TrainingClusterNodeGroupsworkersPlacementGroup0974A58F"}
-_MADE = "TrainingClusterNodeGroupsworkersCapacityReservationA54FDF4D"
+_MADE = "TrainingClusterNodeGroupsworkersPlacedReservation10844315"
 _RESERVATION = {
     "id": _MADE,
     "instances": 8,

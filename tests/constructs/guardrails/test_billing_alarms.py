@@ -216,20 +216,21 @@ def test_the_policy_allows_what_the_function_does_and_no_more() -> None:
 
 
 _AT_MOST = "and at most 1000000000000"
+_FROM_A_CENT = "from 0.01 to 1000000000000"
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "no money": ({"monthly_usd": 0}, f"monthly_usd must be above 0 {_AT_MOST}, got 0"),
+    "no money": ({"monthly_usd": 0}, f"monthly_usd must be {_FROM_A_CENT}, got 0"),
     "a slip": (
         {"monthly_usd": 1e308},
-        f"monthly_usd must be above 0 {_AT_MOST}, got 1e+308",
+        f"monthly_usd must be {_FROM_A_CENT}, got 1e+308",
     ),
-    "nan": ({"monthly_usd": float("nan")}, f"monthly_usd must be a number above 0 {_AT_MOST}, got nan"),
+    "nan": ({"monthly_usd": float("nan")}, f"monthly_usd must be a number {_FROM_A_CENT}, got nan"),
     "infinite": (
         {"monthly_usd": float("inf")},
-        f"monthly_usd must be a number above 0 {_AT_MOST}, got inf",
+        f"monthly_usd must be a number {_FROM_A_CENT}, got inf",
     ),
-    "a flag": ({"monthly_usd": True}, f"monthly_usd must be a number above 0 {_AT_MOST}, got True"),
-    "text": ({"monthly_usd": "20000"}, f"monthly_usd must be a number above 0 {_AT_MOST}, got '20000'"),
+    "a flag": ({"monthly_usd": True}, f"monthly_usd must be a number {_FROM_A_CENT}, got True"),
+    "text": ({"monthly_usd": "20000"}, f"monthly_usd must be a number {_FROM_A_CENT}, got '20000'"),
     "no threshold": ({"thresholds": []}, "thresholds must hold at least one percentage, such as 100, got none"),
     "a threshold of 0": ({"thresholds": [0]}, "thresholds must be from 0.1 to 1000, got 0"),
     "a threshold above": ({"thresholds": [1001]}, "thresholds must be from 0.1 to 1000, got 1001"),
@@ -291,7 +292,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no rate": ({"max_usd_per_hour": 0}, f"max_usd_per_hour must be above 0 {_AT_MOST}, got 0"),
     "several": (
         {"monthly_usd": -1, "services": ["?"]},
-        f"monthly_usd must be above 0 {_AT_MOST}, got -1\n"
+        f"monthly_usd must be {_FROM_A_CENT}, got -1\n"
         "services must be names of billing metrics, such as AmazonEC2, got '?'",
     ),
 }
