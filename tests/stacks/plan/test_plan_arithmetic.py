@@ -28,7 +28,7 @@ _WAYS = (
     Capacity.capacity_block("cr-0a1b2c3d"),
     Capacity.prioritized(reservations=["cr-0a1b2c3d"], capacity_blocks=["cr-1a1b2c3d"]),
 )
-_HOURS = st.decimals("0.01", "100000", places=2)
+_HOURS = st.decimals("0.01", "87600", places=2)
 
 
 @st.composite
