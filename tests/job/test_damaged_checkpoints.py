@@ -223,7 +223,7 @@ def test_ranks_that_find_no_room_together_in_shared_memory_write_with_threads(tm
         shutil.which("unshare") is None
         or subprocess.run([*small, "true"], capture_output=True, check=False).returncode
     ):
-        pytest.skip("a small /dev/shm cannot be mounted here")
+        pytest.skip(reason="a small /dev/shm cannot be mounted without root and mount namespaces")
     done = torchrun(tmp_path, SHARED_MEMORY_SCRIPT, room, before=small)
     assert [line for line in done.stdout.splitlines() if line.startswith("whole")] == 6 * ["whole True False"]
     (line,) = [one for one in done.stderr.splitlines() if "a thread of each rank writes checkpoints" in one]

@@ -100,7 +100,7 @@ def test_a_run_is_not_started_while_the_file_system_that_says_whether_it_ended_i
     assert shell("ExecCondition", tmp_path) == 1
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_takes_it(tmp_path: Path) -> None:
     unit = tmp_path / "training.service"
     unit.write_text(UNIT.replace("/usr/local/bin/cluster-run", "/bin/true"))

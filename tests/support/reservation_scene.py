@@ -17,6 +17,7 @@ from policy_evaluator import Call
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/pod-cluster/1a2b3c4d-0000-4000-8000-000000000000"
+GENERATED = "pod-cluster-ClusterNodeGroupsworkersReservation-1AB2CD3EF4GH"
 RESOURCE = "ClusterNodeGroupsworkersReservation1A2B3C4D"
 CLUSTER, GROUP = "pod", "workers"
 PLACE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/close"
@@ -322,3 +323,9 @@ class ReservationScene:
 
     def _pause(self, seconds: float) -> None:
         self.waited += seconds
+
+
+def lost(scene: ReservationScene, kind: str, physical_id: str = "", **more: Any) -> str:
+    """Carry a request out whose answer is lost, and return what was made."""
+    scene.stack.status = f"{kind.upper()}_IN_PROGRESS"
+    return scene.carry_out(scene.event(kind, physical_id, **more))

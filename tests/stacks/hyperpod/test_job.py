@@ -279,8 +279,7 @@ def hyperpod_models() -> Any:
         subprocess.run([*download, "sagemaker-hyperpod==3.12.0"], check=False, timeout=60, capture_output=True)
         wheels = list(folder.glob("*.whl"))
     if not wheels:
-        reason = "the wheel of sagemaker-hyperpod cannot be downloaded: jobs were not held against its models"
-        pytest.skip(reason=reason)  # there is no package index
+        pytest.skip(reason="sagemaker-hyperpod cannot be downloaded: no job was compared with its models")
     module = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
     (folder / "models.py").write_bytes(zipfile.ZipFile(wheels[0]).read(module))
     spec = importlib.util.spec_from_file_location("hyperpod_models", folder / "models.py")

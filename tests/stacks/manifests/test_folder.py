@@ -86,7 +86,7 @@ def test_a_record_that_is_not_ours_removes_nothing(text: str, tmp_path: Path) ->
         _write(FOLDERS["workers"], tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which builds the folder, is not here")
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which builds the folder, is not installed")
 @every_folder
 def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: Wanted, tmp_path: Path) -> None:
     _write(cluster, tmp_path)

@@ -95,7 +95,7 @@ SERVICES = (
 )
 
 
-@pytest.mark.skipif(shutil.which("perl") is None, reason="needrestart's configuration is Perl")
+@pytest.mark.skipif(shutil.which("perl") is None, reason="perl, which reads the configuration, is not installed")
 def test_an_update_restarts_no_service_that_a_job_may_need(make_node: MakeNode) -> None:
     node = make_node(os_release=UBUNTU)
     assert node.bootstrap().returncode == 0

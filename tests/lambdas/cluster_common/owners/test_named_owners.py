@@ -167,24 +167,19 @@ def test_a_managed_node_group_is_read_with_the_auto_scaling_group_underneath(aws
     assert (group.owner.key, group.launching_suspended) == (OwnerKind.EKS_NODEGROUP, "User suspended")
 
 
-@pytest.mark.parametrize("size", [0, 1])
-def test_a_managed_node_group_is_made_smaller_without_its_settings(size: int, aws: StubbedAws) -> None:
-    owner = aws.owner(*EKS, options=eks_options(repairs=True, nvidia=True, warm_nodes=2, labels={}))
-    eks_group(aws)
-    group = read(owner)
-    aws.expect("eks.update_nodegroup_config", {**EKS_NAMES, "scalingConfig": {"desiredSize": size}}, {})
-    owner.set_size(group, size)
-
-
-def test_a_managed_node_group_gets_its_settings_with_a_larger_size(aws: StubbedAws) -> None:
+@pytest.mark.parametrize(("size", "gets_settings"), [(0, False), (1, False), (3, True)])
+def test_a_managed_node_group_gets_its_settings_with_a_larger_size(
+    size: int, gets_settings: bool, aws: StubbedAws
+) -> None:
     options = eks_options(repairs=True, nvidia=True, warm_nodes=2, labels={"nvidia.com/mig.config": "workers"})
     owner = aws.owner(*EKS, options=options)
     eks_group(aws)
     group = read(owner)
     config = changed_configuration(options, {})
     assert config.keys() == {"nodeRepairConfig", "warmPoolConfig", "labels"}
-    aws.expect("eks.update_nodegroup_config", {**EKS_NAMES, "scalingConfig": {"desiredSize": 3}, **config}, {})
-    owner.set_size(group, 3)
+    asked = {**EKS_NAMES, "scalingConfig": {"desiredSize": size}, **(config if gets_settings else {})}
+    aws.expect("eks.update_nodegroup_config", asked, {})
+    owner.set_size(group, size)
 
 
 def test_a_managed_node_group_that_is_being_made_has_no_group_underneath(aws: StubbedAws) -> None:
