@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-torch test-all test-histories test-random month lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-scanner test-torch test-all test-histories test-random month lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -100,6 +100,16 @@ test-torch: setup build/recovery/.installed ## Run jobs under real torchrun and 
 
 bench-recovery: setup build/recovery/.installed ## Measure what a lost node and a checkpoint cost a job (ARGS='--repetitions 5'); build/recovery.json
 	@build/recovery/venv/bin/python -m benchmarks.recovery $(ARGS)
+
+# An environment of its own: checkov pins a hundred packages, some of which the library pins otherwise.
+build/scanner/.installed: Makefile $(VENV)/.installed
+	@mkdir -p $(@D)
+	@[[ -x $(@D)/bin/python ]] || python -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile checkov==3.3.30 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@touch $@
+
+test-scanner: setup build/scanner/.installed ## Compare checkov's findings with those that docs/security.md states
+	@pytest -q -rs -n 0 -m "" tests/constructs/test_scanner.py
 
 test-all: setup ## Run all tests, those that take long for each example over all of them
 	@pytest -q -n 2 --dist worksteal -m "" tests local_aws
