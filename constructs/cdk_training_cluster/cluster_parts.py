@@ -115,6 +115,7 @@ def make_node_groups(
             network=cluster.network,
             node_group=nodes.group,
             role=cluster.role,
+            job_role=cluster.job_role,
             instance_profile=cluster.instance_profile,
             mount=cluster.mount,
             environment=None if cluster.checkpoints is None else cluster.checkpoints.environment,
@@ -227,7 +228,7 @@ def make_billing_alarms(
 def watch_checkpoints(
     cluster: "TrainingCluster", common: GuardrailArguments, checkpoints: CheckpointStore | None
 ) -> CheckpointWatch | None:
-    """Let nodes write checkpoints, say where they are, and make what alarms when a new one is missing.
+    """Let jobs write checkpoints, say where they are, and make what alarms when a new one is missing.
 
     Args:
         cluster: The cluster.
@@ -237,7 +238,7 @@ def watch_checkpoints(
     if checkpoints is None:
         return None
     if not checkpoints.place.directory:
-        checkpoints.grant_read_write(cluster.role)
+        checkpoints.grant_read_write(cluster.job_role)
     ssm.StringParameter(
         cluster,
         "CheckpointPlace",

@@ -76,12 +76,13 @@ class TrainingCluster(Construct):
 
     Resources: what `ClusterNetwork`, `NodeFleet`, `TrainingFileSystem`, `ClusterState`, `ClusterPower`, `IdleStop`,
     `NodeHealth`, `BillingAlarms`, `CheckpointWatch`, `DatasetHydration`, `ClusterSpend`, `CostBudget`,
-    `ResumeDocument` and `ClusterDashboard` make, one instance role and profile, an SNS topic for alerts, a DynamoDB
-    table for runs, and SSM parameters for the place of the checkpoints and for the names of the parts, by which the
-    command `training-cluster` finds them.
+    `ResumeDocument` and `ClusterDashboard` make, one instance role and profile, a role for jobs, an SNS topic for
+    alerts, a DynamoDB table for runs, and SSM parameters for the place of the checkpoints and for the names of the
+    parts, by which the command `training-cluster` finds them.
 
     Attributes:
         orchestrator: The engine that launches the nodes.
+        job_role: The jobs' role. On EKS and HyperPod it is `role`, that of the nodes.
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         health: What reports and repairs broken nodes.
         billing_alarms: What keeps the billing alarms. None: there is no budget.
@@ -200,12 +201,13 @@ class TrainingCluster(Construct):
         self.encryption_key: kms.IKey | None = encryption_key
         self.checkpoints = checkpoints
         self.role: iam.Role = self.orchestrator.make_role(self)
+        self.job_role: iam.Role = self.orchestrator.make_job_role(self)
         self.instance_profile: iam.InstanceProfile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
         self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
             self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
         )
         self.prometheus: ClusterPrometheus | None = make_prometheus(self, observability)
-        self.runs_table: dynamodb.Table = make_runs_table(self, nodes=self.role, encryption_key=encryption_key)
+        self.runs_table: dynamodb.Table = make_runs_table(self, self.role, self.job_role, encryption_key)
         self.orchestrator.make_control(self, together)
         self._node_groups = make_node_groups(self, together, powertools_layer)
         if self.file_system is not None:
@@ -279,8 +281,8 @@ class TrainingCluster(Construct):
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
-        """The instance role, for `bucket.grant_read(cluster)` and the like."""
-        return self.role.grant_principal
+        """The jobs' role, for `bucket.grant_read(cluster)` and the like."""
+        return self.job_role.grant_principal
 
     @property
     def node_groups(self) -> tuple[NodeFleet, ...]:

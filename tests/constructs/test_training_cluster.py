@@ -154,7 +154,7 @@ def test_a_node_group_is_found_by_its_name(whole: TrainingCluster) -> None:
     assert str(refused.value) == "there is no node group 'head': the cluster has workers, login"
 
 
-def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_the_runs_and_nothing_else(
+def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_the_job_role_and_nothing_else(
     whole: TrainingCluster, stack: Stack
 ) -> None:
     role = stack.resolve(whole.role.role_name)
@@ -170,11 +170,7 @@ def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_th
         "autoscaling:CompleteLifecycleAction",
         "autoscaling:DescribeAutoScalingInstances",
         "cloudwatch:PutMetricData",
-        "dynamodb:DeleteItem",
-        "dynamodb:GetItem",
         "dynamodb:PutItem",
-        "dynamodb:Query",
-        "dynamodb:UpdateItem",
         "ec2:CreateTags",
         "events:PutEvents",
         "s3:GetObject",
@@ -183,6 +179,7 @@ def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_th
         "ssmmessages:CreateDataChannel",
         "ssmmessages:OpenControlChannel",
         "ssmmessages:OpenDataChannel",
+        "sts:AssumeRole",
     ]
     (metrics,) = [statement for statement in statements if statement["Action"] == "cloudwatch:PutMetricData"]
     here = {"aws:RequestedRegion": {"Ref": "AWS::Region"}}
@@ -207,8 +204,11 @@ def test_what_belongs_to_others_is_opened_to_the_nodes_and_to_operators_and_peer
     s3.Bucket(stack, "Results").grant_write(cluster)
     cluster.grant_power(operators)
     cluster.connections.allow_from(ec2.Peer.ipv4("10.0.0.0/24"), ec2.Port.tcp(22))
-    nodes = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(cluster.role.role_name)]})
-    assert "s3:PutObject" in str(nodes)
+    of_role = {
+        name: resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(role.role_name)]})
+        for name, role in {"jobs": cluster.job_role, "nodes": cluster.role}.items()
+    }
+    assert {name: "s3:PutObject" in str(found) for name, found in of_role.items()} == {"jobs": True, "nodes": False}
     (policy,) = resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(operators.role_name)]}).values()
     assert policy["Properties"]["PolicyDocument"]["Statement"][0]["Action"] == "lambda:InvokeFunction"
     only(stack, "AWS::EC2::SecurityGroupIngress", {"CidrIp": "10.0.0.0/24", "FromPort": 22})

@@ -67,7 +67,7 @@ def test_a_directory_bucket_is_read_with_its_own_key(express: str, keys: list[st
     statements = [
         statement
         for name, one in cluster["Resources"].items()
-        if one["Type"] == "AWS::IAM::Policy" and "NodeRole" in name
+        if one["Type"] == "AWS::IAM::Policy" and "JobRole" in name
         for statement in one["Properties"]["PolicyDocument"]["Statement"]
     ]
     assert [

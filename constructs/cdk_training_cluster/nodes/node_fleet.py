@@ -64,6 +64,7 @@ class NodeFleet(Construct):
         network_interfaces: The interfaces of the first type.
         network: Where the nodes live.
         role: The instance role.
+        job_role: The role of jobs.
         instance_profile: The profile that carries the role.
         encryption_key: The KMS key that encrypts the root volumes. None: none is given.
         mount: The file system that the nodes mount. None: they mount none.
@@ -95,6 +96,7 @@ class NodeFleet(Construct):
         node_group: NodeGroup,
         role: iam.IRole,
         instance_profile: iam.IInstanceProfile,
+        job_role: iam.IRole | None = None,
         mount: Mount | None = None,
         environment: Mapping[str, str] | None = None,
         instance_type_facts: Sequence[InstanceTypeInfo] = (),
@@ -116,6 +118,7 @@ class NodeFleet(Construct):
             node_group: What they are.
             role: The instance role; it is given what the nodes' own scripts need.
             instance_profile: The profile that carries the role.
+            job_role: The role of jobs, which `grant_principal` returns. Default: - the instance role.
             mount: The file system to mount. Default: - none.
             environment: Environment variables of the whole cluster; the group's own go first. Default: - none.
             instance_type_facts: Facts about types that the catalog does not have. Default: - none.
@@ -140,6 +143,7 @@ class NodeFleet(Construct):
         self.cluster_name: str = cluster_name
         self.network: ClusterNetwork = network
         self.role: iam.IRole = role
+        self.job_role: iam.IRole = job_role or role
         self.instance_profile: iam.IInstanceProfile = instance_profile
         self.encryption_key: kms.IKey | None = encryption_key
         self.mount: Mount | None = mount
@@ -191,8 +195,8 @@ class NodeFleet(Construct):
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
-        """The instance role, for `bucket.grant_read(fleet)` and the like."""
-        return self.role.grant_principal
+        """The jobs' role, for `bucket.grant_read(fleet)` and the like."""
+        return self.job_role.grant_principal
 
     @property
     def efa_interfaces(self) -> int:

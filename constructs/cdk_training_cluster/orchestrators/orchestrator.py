@@ -12,9 +12,10 @@
      already. A problem of the engine's own settings is at `("<name>", "<setting>")`, one of a group at
      `("node_groups", number, "<setting>")`.
    - `make_role(cluster)`: the nodes' role.
+   - `make_job_role(cluster)`: the jobs' role.
    - `make_control(cluster, together)`: what must be there before nodes, such as the cluster of the service.
-     `cluster` has `cluster_name`, `network`, `file_system`, `mount`, `role`, `instance_profile`, `alert_topic`,
-     `encryption_key` and `checkpoints` by then. Make constructs in `cluster`, with ids of their own.
+     `cluster` has `cluster_name`, `network`, `file_system`, `mount`, `role`, `job_role`, `instance_profile`,
+     `alert_topic`, `encryption_key` and `checkpoints` by then. Make constructs in `cluster`, with ids of their own.
    - for each node group `dialect(group)`, `node_setup(fleet)`, `security_groups(fleet)` and
      `make_owner(fleet, launches, reserved)`: see `FleetOwners`. `NodeFleet` makes placement group, reservation,
      launch templates, tags and warnings, and makes the owner depend on the way to the internet.
@@ -50,6 +51,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners
+from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_role import make_node_role
 from cdk_training_cluster.nodes.rules import ClusterContext
@@ -109,6 +111,14 @@ class Orchestrator(FleetOwners):
             cluster: The cluster, of which nothing is made yet but its network and file system.
         """
         return make_node_role(cluster)
+
+    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the jobs' role, or return the nodes' role where jobs have none of their own.
+
+        Args:
+            cluster: The cluster, of which nothing is made yet but its network, file system and nodes' role.
+        """
+        return cluster.role
 
     def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
         """Make what must be there before the nodes' owners.
@@ -196,3 +206,7 @@ class NoOrchestrator(AutoScaling, Orchestrator):
     def kind(self) -> OrchestratorKind:
         """None."""
         return OrchestratorKind.NONE
+
+    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make a role that nodes take for the processes of users."""
+        return make_job_role(cluster, node_role=cluster.role)

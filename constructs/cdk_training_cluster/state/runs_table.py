@@ -12,17 +12,25 @@ from cdk_training_cluster.state.cluster_state import keep_tags_of_dynamodb, let_
 _ACTIONS = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query")
 
 
-def make_runs_table(scope: Construct, *, nodes: iam.IGrantable, encryption_key: kms.IKey | None) -> dynamodb.Table:
-    """Make the table of a cluster's runs, and let its nodes read and write it.
+REPLACED_PARTITIONS = "replaced-before-service/*"
+"""The partitions in which nodes count those that were replaced before they entered service."""
+
+
+def make_runs_table(
+    scope: Construct, nodes: iam.IRole, jobs: iam.IRole, encryption_key: kms.IKey | None
+) -> dynamodb.Table:
+    """Make the table of a cluster's runs, and let its jobs read and write it.
 
     Nodes of a run find each other in it, so that no host of the run has to live for that. It is billed by request and
-    deleted with its stack: what it holds is of no use after a run.
+    deleted with its stack: what it holds is of no use after a run. Nodes may write the partitions of their count,
+    which jobs may not reach where they have a role of their own.
 
     Resources: one `AWS::DynamoDB::Table`.
 
     Args:
         scope: The cluster.
         nodes: The nodes' role.
+        jobs: The jobs' role, which is that of the nodes where jobs have none of their own.
         encryption_key: The KMS key that encrypts the table. None: a key that AWS owns does.
 
     Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html and
@@ -41,8 +49,35 @@ def make_runs_table(scope: Construct, *, nodes: iam.IGrantable, encryption_key: 
     )
     keep_tags_of_dynamodb(table, "runs table")
     acknowledge(table, "AwsSolutions-DDB3", "Its items are of no use after the run that wrote them.")
-    iam.Grant.add_to_principal(
-        grantee=nodes, actions=[f"dynamodb:{action}" for action in _ACTIONS], resource_arns=[table.table_arn]
-    )
-    let_use_key(nodes, encryption_key)
+    actions = [f"dynamodb:{action}" for action in _ACTIONS]
+    iam.Grant.add_to_principal(grantee=jobs, actions=actions, resource_arns=[table.table_arn])
+    for role in dict.fromkeys((jobs, nodes)):
+        let_use_key(role, encryption_key)
+    if jobs is not nodes:
+        _separate(table, nodes, jobs)
     return table
+
+
+def _separate(table: dynamodb.Table, nodes: iam.IRole, jobs: iam.IRole) -> None:
+    """Let nodes alone write the partitions of their count.
+
+    A request without the key matches ForAllValues, and does not match ForAnyValue. So what is allowed asks for the
+    key too. What names one of the partitions among others is denied, whatever else is granted.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+    """
+    counted = {"dynamodb:LeadingKeys": [REPLACED_PARTITIONS]}
+    nodes.add_to_principal_policy(
+        iam.PolicyStatement(
+            actions=["dynamodb:PutItem"],
+            resources=[table.table_arn],
+            conditions={"ForAllValues:StringLike": counted, "Null": {"dynamodb:LeadingKeys": "false"}},
+        )
+    )
+    jobs.add_to_principal_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY,
+            actions=["dynamodb:*"],
+            resources=[table.table_arn],
+            conditions={"ForAnyValue:StringLike": counted},
+        )
+    )

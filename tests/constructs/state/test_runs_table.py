@@ -11,7 +11,7 @@ from synthesis import new_stack, only
 def test_nodes_read_and_write_it_and_it_goes_with_its_stack() -> None:
     stack = new_stack()
     role = iam.Role(stack, "Nodes", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
-    make_runs_table(stack, nodes=role, encryption_key=kms.Key(stack, "Key"))
+    make_runs_table(stack, role, role, kms.Key(stack, "Key"))
     table = only(
         stack,
         "AWS::DynamoDB::Table",

@@ -257,8 +257,10 @@ def test_a_cluster_mounts_the_stores_file_system_and_tells_its_nodes_where_it_is
     place = only(stack, "AWS::SSM::Parameter", {"Name": "/training-cluster/pod/checkpoints"})["Properties"]["Value"]
     assert place["Fn::Join"][1][2] == '","directory":"/fsx/checkpoints"}'
     # Jobs write to the file system: nothing of the bucket is theirs.
-    (policy,) = [each for name, each in resources(stack, "AWS::IAM::Policy").items() if "NodeRole" in name]
-    assert "Checkpoints" not in str(policy)
+    policies = resources(stack, "AWS::IAM::Policy").items()
+    own = [each for name, each in policies if name.startswith(("ClusterNodeRole", "ClusterJobRole"))]
+    assert len(own) == 2
+    assert "Checkpoints" not in str(own)
     only(stack, "AWS::CloudWatch::Alarm", {"MetricName": "MinutesOfWorkWithoutCheckpoint", "Threshold": 60})
     only(
         stack,
@@ -303,6 +305,6 @@ def test_the_nodes_of_a_cluster_write_to_a_directory_bucket_and_its_function_onl
         if statement["Action"] == "s3express:CreateSession"
     }
     assert modes == {
-        "Node": None,
+        "Job": None,
         "CheckpointWatchFunction": {"StringEquals": {"s3express:SessionMode": "ReadOnly"}},
     }

@@ -22,6 +22,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset, sha256_of
 from cdk_training_cluster.nodes.bootstrap.collector import Collector
 from cdk_training_cluster.nodes.bootstrap.environment import node_environment, warn_about_environment
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
+from cdk_training_cluster.nodes.job_role import let_write_metrics
 from cdk_training_cluster.nodes.utilization import accelerator_count
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
@@ -251,32 +252,14 @@ class NodeBootstrap(Construct):
             )
         )
         principal = role.grant_principal
-        for statement in self._statements():
-            principal.add_to_principal_policy(statement)
+        principal.add_to_principal_policy(self._reading_of_assets())
+        let_write_metrics(principal)
         if launch_hook is not None:
             let_nodes_complete_actions(principal, cluster_name)
 
-    def _statements(self) -> list[iam.PolicyStatement]:
-        """Return what the scripts and the agent need of AWS, and nothing more."""
-        return [
-            iam.PolicyStatement(
-                actions=["s3:GetObject"],
-                resources=list(
-                    dict.fromkeys(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets)
-                ),
-            ),
-            # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
-            iam.PolicyStatement(
-                actions=["cloudwatch:PutMetricData"],
-                resources=["*"],
-                conditions={
-                    "StringEquals": {
-                        "cloudwatch:namespace": NODE_METRICS.namespace,
-                        **in_this_region()["StringEquals"],
-                    }
-                },
-            ),
-        ]
+    def _reading_of_assets(self) -> iam.PolicyStatement:
+        assets = (asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets)
+        return iam.PolicyStatement(actions=["s3:GetObject"], resources=list(dict.fromkeys(assets)))
 
     def _script_assets(self, prefix: str, paths: Sequence[str | PathLike[str]]) -> list[s3_assets.Asset]:
         return [

@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -42,11 +43,9 @@ class BatchOrchestrator(Orchestrator):
         batch: The settings.
         queues: The job queues, by name, once they are made.
         job_definitions: The job definitions, by name, once they are made.
-        job_role: The role of the jobs' containers, once it is made.
         log_group: Where jobs' output goes, once it is made.
     """
 
-    job_role: iam.Role
     log_group: logs.LogGroup
 
     def __init__(self, settings: BatchSettings) -> None:
@@ -84,16 +83,12 @@ class BatchOrchestrator(Orchestrator):
         )
         return role
 
+    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the role of the jobs' containers."""
+        return make_job_role(cluster, services=["ecs-tasks.amazonaws.com"])
+
     def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:  # noqa: ARG002 - the settings say it
-        """Make the role of the jobs' containers, and the log group of their output."""
-        self.job_role = iam.Role(
-            cluster,
-            "JobRole",
-            assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
-            description="The jobs of a training cluster",
-        )
-        if cluster.checkpoints is not None and not cluster.checkpoints.place.directory:
-            cluster.checkpoints.grant_read_write(self.job_role)
+        """Make the log group of the jobs' output."""
         self.log_group = logs.LogGroup(
             cluster,
             "JobLogs",
@@ -134,7 +129,7 @@ class BatchOrchestrator(Orchestrator):
                 job,
                 fleet=self._fleet(cluster, job),
                 name=f"{cluster.cluster_name}-{job.name}",
-                role=self.job_role,
+                role=cluster.job_role,
                 log_group=self.log_group,
                 environment={} if cluster.checkpoints is None else cluster.checkpoints.environment,
             )

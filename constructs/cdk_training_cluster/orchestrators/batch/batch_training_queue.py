@@ -3,7 +3,6 @@
 from typing import Unpack
 
 from aws_cdk import aws_batch as batch_
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -29,7 +28,6 @@ class BatchTrainingQueue(TrainingCluster):
     Attributes:
         queues: The job queues, by name.
         job_definitions: The job definitions, by name.
-        job_role: The role of the jobs' containers: what jobs need of AWS is granted to it.
         log_group: Where the jobs' output goes.
 
     Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
@@ -59,5 +57,4 @@ class BatchTrainingQueue(TrainingCluster):
         super().__init__(scope, id, _orchestrator=engine, **arguments)
         self.queues: dict[str, batch_.CfnJobQueue] = engine.queues
         self.job_definitions: dict[str, batch_.CfnJobDefinition] = engine.job_definitions
-        self.job_role: iam.Role = engine.job_role
         self.log_group: logs.LogGroup = engine.log_group

@@ -1,0 +1,64 @@
+"""The role of jobs, which is not that of their nodes: what root may do to the cluster, no job may do."""
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.conditions import in_this_region
+from cluster_contract.metrics import NODE_METRICS
+
+PODS = "pods.eks.amazonaws.com"
+"""The service that takes a role for pods. It tags its sessions."""
+
+
+def make_job_role(scope: Construct, *, node_role: iam.IRole | None = None, services: Sequence[str] = ()) -> iam.Role:
+    """Make the role of a cluster's jobs, which may write metrics of nodes. Other permissions are granted to it.
+
+    Args:
+        scope: The cluster.
+        node_role: The instance role, with which a node gets credentials of the job role for its users.
+            Default: - nodes get none.
+        services: The services that give jobs the role, such as `ecs-tasks.amazonaws.com`. Default: - none.
+
+    Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_terms-and-concepts.html and
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+    """
+    principals: list[iam.IPrincipal] = [_service(name) for name in services]
+    if node_role is not None:
+        principals.append(node_role)
+    role = iam.Role(
+        scope,
+        "JobRole",
+        assumed_by=principals[0] if len(principals) == 1 else iam.CompositePrincipal(*principals),
+        description="The jobs of a training cluster",
+    )
+    if node_role is not None:
+        role.grant_assume_role(node_role)
+    let_write_metrics(role)
+    acknowledge(
+        role,
+        "AwsSolutions-IAM5[Resource::*]",
+        "CloudWatch's PutMetricData knows no resources; it is limited to one namespace and the region.",
+    )
+    return role
+
+
+def let_write_metrics(principal: iam.IPrincipal) -> None:
+    """Let nodes or jobs write metrics to the namespace of nodes.
+
+    Args:
+        principal: Their role.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+    """
+    own = {"cloudwatch:namespace": NODE_METRICS.namespace, **in_this_region()["StringEquals"]}
+    principal.add_to_principal_policy(
+        iam.PolicyStatement(actions=["cloudwatch:PutMetricData"], resources=["*"], conditions={"StringEquals": own})
+    )
+
+
+def _service(name: str) -> iam.IPrincipal:
+    service = iam.ServicePrincipal(name)
+    return iam.SessionTagsPrincipal(service) if name == PODS else service
