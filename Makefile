@@ -86,13 +86,15 @@ test-slurm: setup build/slurm/.fetched ## Run jobs through lost nodes, Xids and 
 test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
 	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py
 
+TORCH := $(shell sed -n 's/^TESTED_TORCH = "\(.*\)"$$/\1/p' job/cluster_job/torch_version.py)
+
 # An environment of its own, since the library needs no torch. Where the pinned version is a CUDA wheel of 3 GB, or there
 # is none, it does not import: the line says so, and what needs it skips.
-build/recovery/.installed: Makefile job/pyproject.toml pyproject.toml $(VENV)/.installed
+build/recovery/.installed: Makefile job/cluster_job/torch_version.py job/pyproject.toml pyproject.toml $(VENV)/.installed
 	@mkdir -p $(@D)
 	@[[ -x $(@D)/venv/bin/python ]] || python -m venv $(@D)/venv
 	@install=("$(@D)/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
-	@"$${install[@]}" -c constraints.txt torch==2.13.0 torchft==0.2.0 boto3 hatchling hypothesis numpy psutil pytest 'moto[server]' && "$${install[@]}" -c constraints.txt --no-build-isolation --no-deps -e job && "$(@D)/venv/bin/python" -c 'import torch, torchft' || { echo "torch==2.13.0 and torchft==0.2.0 cannot be installed or imported on this machine: it needs torch's CPU wheel for $$(python --version)" >&2; exit 1; }
+	@"$${install[@]}" -c constraints.txt torch==$(TORCH) torchft==0.2.0 boto3 hatchling hypothesis numpy psutil pytest 'moto[server]' && "$${install[@]}" -c constraints.txt --no-build-isolation --no-deps -e job && "$(@D)/venv/bin/python" -c 'import torch, torchft' || { echo "torch==$(TORCH) and torchft==0.2.0 cannot be installed or imported on this machine: it needs torch's CPU wheel for $$(python --version)" >&2; exit 1; }
 	@touch $@
 
 test-torch: setup build/recovery/.installed ## Run jobs under real torchrun and kill their nodes, rank 0's too

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,17 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cluster_job.environment import Environment, Launcher
+from cluster_job.flight_recorder import own_folder
 from cluster_job.hangs import HUNG_EXIT_CODE, Progress, Reading, judge, longest_step, write_stacks
 from cluster_job.readings import EfaCounters, Gpu, hang_reading, read_efa, read_gpus
 from cluster_job.records import Items, decoded, encoded
 
 _WAITS_PREFIX = "waits#"
 _STALE_SECONDS = 60.0
-
-
-def _own_folder() -> Path:
-    """Return a folder of this user's: one that another user made cannot be written to."""
-    return Path(tempfile.gettempdir()) / f"cdk-training-cluster-{os.getuid()}"
 
 
 def group_patience(device: str = "cuda") -> float | None:
@@ -58,7 +53,7 @@ class Node:
     gpus: Callable[[], tuple[Gpu, ...]] = read_gpus
     efa: Callable[[], EfaCounters | None] = read_efa
     patience: Callable[[], float | None] = group_patience
-    stacks: Path = field(default_factory=_own_folder)
+    stacks: Path = field(default_factory=own_folder)
     end: Callable[[int], Any] = os._exit
     instance_id: Callable[[], str | None] = lambda: None
 

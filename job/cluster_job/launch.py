@@ -22,10 +22,12 @@ from cluster_job.drain import JOB_FOLDER, drain_request
 from cluster_job.environment import UNNAMED, Environment, batch_job, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
+from cluster_job.flight_recorder import make_folder, recorder_variables
 from cluster_job.heartbeat import beating
 from cluster_job.membership import FIXED_SIZE, POLICY_VARIABLES
 from cluster_job.sending import send_heartbeat
 from cluster_job.supervision import Limits, supervise
+from cluster_job.torch_version import TESTED_SERIES, untested_torch
 
 _ENDLESS = 1_000_000  # the rendezvous counts: torchrun's own limit knows no window
 _SHUTDOWN_SECONDS = 10
@@ -89,6 +91,7 @@ def _run(arguments: Sequence[str]) -> int:
         )
         return Exit.UNFIT
     named = replace(environment, run=variables["RUN_NAME"])
+    make_folder(variables["RUN_NAME"])
     with (
         tempfile.TemporaryDirectory(prefix="cluster-run-") as folder,
         beating(lambda silent: send_heartbeat(named, silent), Path(folder)),
@@ -243,6 +246,7 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
     return {
         "RUN_NAME": given.run or environment.run,
         "TRAINING_CLUSTER_NODE": environment.node,
+        **recorder_variables(given.run or environment.run, variables),
         # A store that agents and workers share keeps the keys of the last round: restarted workers wait for ever.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         **policy,
@@ -282,10 +286,13 @@ def _most(nodes: str) -> int:
 
 def _machine(environment: Environment) -> Machine:
     spec = importlib.util.find_spec("torch")
-    torch = Path(spec.origin).parent / "distributed" if spec is not None and spec.origin else Path("/nonexistent")
-    obstacle = ""
+    package = Path(spec.origin).parent if spec is not None and spec.origin else Path("/nonexistent")
+    torch, obstacle = package / "distributed", ""
+    untested = untested_torch(package)
+    if untested:
+        _say(untested)
     if "torchrun.handlers" not in _text(torch / "elastic/rendezvous/registry.py"):
-        obstacle = "torch must be 2.5 or newer"
+        obstacle = f"this torch takes no rendezvous from another package: use torch {TESTED_SERIES}"
     elif importlib.util.find_spec("boto3") is None:
         obstacle = "pip install boto3 in the environment of torchrun"
     elif environment.cluster is not None and not _has_credentials():

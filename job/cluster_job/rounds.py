@@ -2,7 +2,7 @@
 
 Who reads the rendezvous' state removes the nodes whose keep-alives are too old, its own node too, and a node that was
 removed sends none any more: its processes train on, and a node that comes finds an empty rendezvous.
-`_sanitize` and `_should_keep_alive` in torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, torch 2.5 to 2.13.
+`_sanitize` and `_should_keep_alive` in torch/distributed/elastic/rendezvous/dynamic_rendezvous.py.
 """
 
 import time

@@ -249,3 +249,26 @@ def test_without_torchrun_it_says_so(
     assert capfd.readouterr().err == (
         "cluster-run: torchrun is not on the path: activate the environment that has torch\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        ({}, {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_DUMP_TEMP_FILE"}),
+        ({"TORCH_NCCL_TRACE_BUFFER_SIZE": "0"}, {"TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_DUMP_TEMP_FILE"}),
+        (
+            {"TORCH_NCCL_DUMP_ON_TIMEOUT": "0", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/fsx/fr-"},
+            {"TORCH_FR_BUFFER_SIZE"},
+        ),
+        ({"TORCH_FR_BUFFER_SIZE": "9", "TORCH_FR_DUMP_TEMP_FILE": "/fsx/fr-"}, {"TORCH_NCCL_DUMP_ON_TIMEOUT"}),
+    ],
+)
+def test_the_flight_recorder_writes_at_a_timeout_unless_the_user_has_set_it(
+    own: dict[str, str], added: set[str]
+) -> None:
+    given = launch._parser().parse_args(["--run", "llama", "torchrun", "train.py"])
+    found = launch._variables(given, read_environment(own, job_file=Path("/nonexistent")), own)
+    assert {name for name in found if name.startswith(("TORCH_FR", "TORCH_NCCL"))} == added
+    assert found.get("TORCH_FR_DUMP_TEMP_FILE", "/llama/flight-recorder-rank-").endswith(
+        "/llama/flight-recorder-rank-"
+    )
