@@ -21,7 +21,10 @@ FLOOR_SECONDS = 300.0
 """Below torch's own limit of 600 seconds for NCCL, so that stacks are there before it ends the process."""
 
 HUNG_EXIT_CODE = 86
-"""The exit status of a process that hung."""
+"""The exit status of a process that waited, with all others or for a rank that is stuck and did not end."""
+
+STUCK_EXIT_CODE = 87
+"""The exit status of a process that the others waited for: its node failed first."""
 
 _STEPS = 5
 _FLAT_BYTES_PER_SECOND = 1024 * 1024

@@ -123,6 +123,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--first-failures", type=_count, default=policy.first_failures, help="leave a node out after; %(default)s")
     add(
+        "--no-progress-restarts",
+        type=_count,
+        default=policy.no_progress_restarts,
+        help="end after so many failures in a row without a new step; 0: never; %(default)s",
+    )
+    add(
         "--drain-seconds",
         type=_seconds,
         default=600,
@@ -238,7 +244,9 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
     policy = {
         name: str(getattr(given, argument))
         for (name, _), argument in zip(
-            POLICY_VARIABLES.values(), ("restarts", "restart_window", "first_failures"), strict=True
+            POLICY_VARIABLES.values(),
+            ("restarts", "restart_window", "first_failures", "no_progress_restarts"),
+            strict=True,
         )
     }
     keeps = any(name in variables for name in ("SLURM_JOB_ID", *_COUNTS))

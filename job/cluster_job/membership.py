@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 
 from cluster_job.drain import DrainRequest, drain_request
 from cluster_job.exits import Exit
-from cluster_job.failures import Decision, Membership, RestartPolicy, decide
+from cluster_job.failures import Decision, Membership, RestartPolicy, Standing, decide, standing
+from cluster_job.progress import StepFile
 from cluster_job.records import decoded, encoded
 from cluster_job.table import RunTable
 from cluster_job.world_watch import over_key
@@ -27,6 +28,7 @@ POLICY_VARIABLES = {
     "restarts": ("TRAINING_CLUSTER_RESTARTS", int),
     "window_seconds": ("TRAINING_CLUSTER_RESTART_WINDOW", float),
     "first_failures": ("TRAINING_CLUSTER_FIRST_FAILURES", int),
+    "no_progress_restarts": ("TRAINING_CLUSTER_NO_PROGRESS_RESTARTS", int),
 }
 """How `cluster-run` tells the rendezvous, which runs inside of torchrun, its restart policy."""
 
@@ -74,6 +76,8 @@ class Members:
         fixed_size: Whether the run needs this node, and no other will come. Default: - the others go on without it.
         drained: Returns what drains the node.
         by_script: Returns whether the node's processes failed last with an exit status of their own.
+        hung: Returns whether one of them ended last because the others waited for it.
+        steps: Where they say how far they have trained. Default: - nowhere.
         now: Returns the time, in seconds since 1970.
     """
 
@@ -86,6 +90,8 @@ class Members:
         fixed_size: bool = False,
         drained: Callable[[], DrainRequest | None] = drain_request,
         by_script: Callable[[], bool] = lambda: False,
+        hung: Callable[[], bool] = lambda: False,
+        steps: StepFile | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._table = table
@@ -94,6 +100,9 @@ class Members:
         self._fixed_size = fixed_size
         self._drained = drained
         self._by_script = by_script
+        self._hung = hung
+        self._steps = steps or StepFile()
+        self._before = Standing()
         self._now = now
         self._attempt = ""
         self._own: Membership | None = None
@@ -155,7 +164,8 @@ class Members:
         Args:
             world: The world.
         """
-        self._own = Membership(world=world, node=self._node, joined=self._now())
+        self._steps.forget()
+        self._own = Membership(world=world, node=self._node, joined=self._now(), before=self._before)
         self._healthy, self._waited, self._written = self._now(), None, ""
         self._write(self._own)
 
@@ -202,12 +212,21 @@ class Members:
             raise Left(
                 f"{self._node} is drained{until}: {drained.sentence}; {rest}", Exit.AGAIN, for_all=self._fixed_size
             )
-        decision = decide(self._recent(), self._node, self._now(), self._policy)
+        history = self._recent()
+        self._before = standing(history)
+        decision = decide(history, self._node, self._now(), self._policy)
         minutes = f"{self._policy.window_seconds / 60:.0f} minutes"
         if decision is Decision.END:
             raise Left(
                 f"the run failed more than {self._policy.restarts} times within {minutes}: it ends; mend what "
                 "fails, or allow more with --restarts",
+                Exit.BUDGET,
+                for_all=True,
+            )
+        if decision is Decision.REPEAT:
+            raise Left(
+                f"the run failed {self._before.fruitless} times in a row without progress, after step "
+                f"{self._before.best}: it ends; mend what fails there, or allow more with --no-progress-restarts",
                 Exit.BUDGET,
                 for_all=True,
             )
@@ -243,7 +262,16 @@ class Members:
     def _end(self, *, failed: float | None = None, ended: float | None = None) -> None:
         if self._own is not None:
             by_script = failed is not None and self._by_script()
-            own = replace(self._own, failed=failed, ended=ended, by_script=by_script)
+            progress = self._steps.read()
+            own = replace(
+                self._own,
+                failed=failed,
+                ended=ended,
+                by_script=by_script,
+                hung=failed is not None and self._hung(),
+                start=None if progress is None else progress.start,
+                steps=None if progress is None else progress.steps,
+            )
             self._write(own)
             if failed is not None:
                 self._table.put(over_key(own.world), self._node.encode())

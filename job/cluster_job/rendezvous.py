@@ -30,8 +30,10 @@ from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
 from cluster_job.handover import Handover
 from cluster_job.hang_watch import say
+from cluster_job.hangs import STUCK_EXIT_CODE
 from cluster_job.lease import HELD, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
+from cluster_job.progress import StepFile
 from cluster_job.rounds import Round
 from cluster_job.table import open_table
 from cluster_job.torch_table import NAME, STORE_SECONDS, TableBackend, TableStore, ask, keep_asking_table
@@ -87,10 +89,16 @@ class ExitStatus(logging.Handler):
     def is_of_script(self) -> bool:
         """Return whether it ended by itself; a negative status is a signal's number.
 
+        Not one that ended because the others waited for it: that is a failure of its node.
+
         SIGABRT is the process's own signal: with it torch's watchdog ends a collective that hangs, first on the rank
         that has waited longest. https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
         """
-        return self._status > 0 or self._status == -signal.SIGABRT
+        return (self._status > 0 and not self.is_hung()) or self._status == -signal.SIGABRT
+
+    def is_hung(self) -> bool:
+        """Return whether it ended because the other ranks waited for it."""
+        return self._status == STUCK_EXIT_CODE
 
 
 class _OtherRound(Exception):  # noqa: N818
@@ -320,6 +328,8 @@ def _create(params: RendezvousParameters) -> RendezvousHandler:
         policy=policy_of(os.environ),
         fixed_size=fixed_size,
         by_script=status.is_of_script,
+        hung=status.is_hung,
+        steps=StepFile.of(os.environ),
     )
     try:
         attempt = ask(lambda: members.open(attempt if run else ""))

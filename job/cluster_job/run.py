@@ -14,6 +14,7 @@ from cluster_job.drain import drain_request
 from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.handover import Handover
+from cluster_job.progress import StepFile
 from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
 from cluster_job.sending import make_reporter
@@ -103,6 +104,8 @@ class Run:
             raise RuntimeError("run.steps() was called before: count the steps of all epochs in one loop")
         self._count = count
         self._step = self._saver.first_step() if find_spec("torch") else 0
+        progress = StepFile.of(os.environ if self.environment.local_rank == 0 else {})
+        progress.begin(self._step)
         self._reporter.start()
         try:
             while self._done < count and not self._ended:
@@ -116,6 +119,7 @@ class Run:
                 yield step
                 if not self._has_reported and self._done > step:  # replicas may do it again
                     self._report(step, loss=None, samples=None)
+                progress.done(self._done)
             if "_saver" in vars(self):
                 self._saver.finish()
         except BaseException:  # the script failed or left the loop: it is not kept waiting for a last report

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from cluster_job.drain import DrainRequest
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
 from cluster_job.membership import Left, Members, policy_of
+from cluster_job.progress import StepFile
 from cluster_job.table import RunTable, TableError, keep_asking
 from fake_runs_table import TABLE, FakeRunsTable
 
@@ -79,6 +81,35 @@ def test_a_run_that_fails_more_often_than_its_budget_ends_on_all_nodes() -> None
     assert (left.value.exit_code, left.value.for_all) == (Exit.BUDGET, True)
     run.nodes["a"].close(left.value)
     assert run.nodes["b"].closed().exit_code is Exit.BUDGET
+
+
+def test_a_run_that_fails_again_and_again_at_the_same_step_ends(tmp_path: Path) -> None:
+    run = Run()
+    node = Members(run.table, node="c", policy=run.policy, steps=StepFile(tmp_path), now=lambda: run.time)
+    for world in ("1", "2", "3", "4"):
+        node.before_join()
+        node.joined(world)
+        assert StepFile(tmp_path).read() is None, "those of the world before are forgotten"
+        process = StepFile(tmp_path)
+        process.begin(400)
+        process.done(500)
+        run.time += 3000  # the window holds the last failure alone
+        node.healthy(0)
+    with pytest.raises(
+        Left, match="the run failed 3 times in a row without progress, after step 500: it ends"
+    ) as left:
+        node.before_join()
+    assert (left.value.exit_code, left.value.for_all) == (Exit.BUDGET, True)
+
+
+def test_a_node_whose_rank_the_others_waited_for_is_left_out() -> None:
+    run = Run(RestartPolicy(first_failures=1))
+    run.nodes["a"] = Members(run.table, node="a", policy=run.policy, hung=lambda: True, now=lambda: run.time)
+    run.join("1")
+    run.run(10, "a", "b")
+    with pytest.raises(Left, match="its processes were the first to fail 1 times"):
+        run.nodes["a"].before_join()
+    run.nodes["b"].before_join()
 
 
 def test_newcomers_and_drains_cost_no_restart() -> None:
