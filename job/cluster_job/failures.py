@@ -147,9 +147,10 @@ def first_to_fail(members: Sequence[Membership]) -> str | None:
     """Return the node that broke a world; None: it cannot be told, as of a node that was alone.
 
     That is the one whose rank the others waited for, the one that was lost without a word, or the one whose processes
-    were ended by a signal other than SIGABRT clearly before all others failed. Processes that end by themselves fail where the script does, often on rank 0
-    only, which stays on one node: that says nothing about the node, and a GPU that is broken drains it. A node asks
-    about itself, after it has written its own end: it takes no other's silence for its own.
+    were ended by a signal other than SIGABRT clearly before all others failed. Processes that end by themselves fail
+    where the script does, often on rank 0 only, which stays on one node: that says nothing about the node, and a GPU
+    that is broken drains it. A node asks about itself, after it has written its own end: it takes no other's silence
+    for its own.
 
     Args:
         members: The members of a world that is broken.
