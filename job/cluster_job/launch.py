@@ -315,13 +315,22 @@ def _has_credentials() -> bool:
 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html
     """
-    from botocore.session import Session  # noqa: PLC0415 - boto3 brings it
+    from botocore.exceptions import CredentialRetrievalError  # noqa: PLC0415 - boto3 brings it
+    from botocore.session import Session  # noqa: PLC0415
 
     session = Session()
     # A node that is slow to answer must not meet elsewhere than the others.
     session.set_config_variable("metadata_service_timeout", 3)
     session.set_config_variable("metadata_service_num_attempts", 5)
-    return session.get_credentials() is not None
+    try:
+        return session.get_credentials() is not None
+    except CredentialRetrievalError as error:
+        # A later start may get them: the agent of a new node may start after its first pod.
+        _say(
+            f"the pod or container has a role, and gets no credentials of it ({error}): on EKS, look whether the "
+            "add-on eks-pod-identity-agent runs on the node"
+        )
+        sys.exit(1)
 
 
 def _text(file: Path) -> str:

@@ -1,7 +1,9 @@
 """Where a process's reports go: to CloudWatch and the runs' table of its cluster, or to standard output alone."""
 
+import re
 import time
 import urllib.request
+from pathlib import Path
 
 from cluster_job.environment import Environment
 from cluster_job.hang_watch import Node, say
@@ -13,6 +15,7 @@ from cluster_job.reporter import Reporter, Work
 from cluster_job.table import KEPT_REPORT_SECONDS, open_table
 
 _METADATA = "http://169.254.169.254/latest"
+_BOARD = Path("/sys/devices/virtual/dmi/id/board_asset_tag")
 _SECONDS = 2.0
 
 
@@ -84,14 +87,22 @@ def _instance_of(environment: Environment) -> str | None:
     return environment.node if environment.node.startswith("i-") else instance_id()
 
 
-def instance_id(metadata: str = _METADATA) -> str | None:
-    """Return the instance that this process runs on. None: the instance metadata service does not say.
+def instance_id(metadata: str = _METADATA, board: Path = _BOARD) -> str | None:
+    """Return the instance that this process runs on. None: neither its firmware nor its metadata service says.
+
+    Nitro instances have it in their firmware, which a pod reads too; a pod does not reach the metadata service of an
+    instance that answers one hop only.
 
     Args:
-        metadata: The service's address.
+        metadata: The address of the instance metadata service.
+        board: The file with the asset tag of the board.
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
+    Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
     """
+    found = board.read_text(encoding="utf-8").strip() if board.is_file() else ""
+    if re.fullmatch(r"i-[0-9a-f]+", found):
+        return found
     request = urllib.request.Request(  # noqa: S310 - the link-local address
         f"{metadata}/api/token", method="PUT", headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     )

@@ -132,6 +132,25 @@ def test_a_pod_that_reaches_no_role_has_no_credentials(monkeypatch: pytest.Monke
     assert launch._has_credentials()
 
 
+def test_a_role_of_which_there_are_no_credentials_ends_the_start_and_says_where_to_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "token").write_text("token")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/v1/credentials")
+    with pytest.raises(SystemExit, match=r"^1$"):
+        launch._has_credentials()
+    assert "look whether the add-on eks-pod-identity-agent runs on the node" in capsys.readouterr().err
+
+
 def test_an_older_torchrun_and_a_node_without_gpus_get_only_what_they_know() -> None:
     assert command("torchrun train.py", {}, OLD_CPU_NODE) == "torchrun --standalone --max-restarts=5 train.py"
 

@@ -3,6 +3,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -149,9 +150,17 @@ def metadata() -> Iterator[str]:
     server.server_close()
 
 
-def test_the_metadata_service_says_which_instance_it_is(metadata: str) -> None:
-    assert instance_id(metadata) == "i-0123456789abcdef0"
-    assert instance_id("http://127.0.0.1:1") is None
+@pytest.mark.parametrize("board", ["Amazon EC2", "", None])
+def test_the_metadata_service_says_which_instance_it_is(metadata: str, board: str | None, tmp_path: Path) -> None:
+    if board is not None:
+        (tmp_path / "board").write_text(board)
+    assert instance_id(metadata, tmp_path / "board") == "i-0123456789abcdef0"
+    assert instance_id("http://127.0.0.1:1", tmp_path / "board") is None
+
+
+def test_the_firmware_says_it_to_a_pod_that_does_not_reach_the_metadata_service(tmp_path: Path) -> None:
+    (tmp_path / "board").write_text("i-0123456789abcdef1\n")
+    assert instance_id("http://127.0.0.1:1", tmp_path / "board") == "i-0123456789abcdef1"
 
 
 def test_on_a_cluster_a_run_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
