@@ -14,7 +14,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
 
 from local_aws.refusal import Refusal
-from local_aws.services import eks_access, eks_add_ons, eks_nodes
+from local_aws.services import eks_access, eks_add_ons, eks_nodes, eks_pods
 from local_aws.services.eks_kept import (
     EksCluster,
     Record,
@@ -198,6 +198,7 @@ ACTIONS: tuple[Callable[[Any], ActionResult], ...] = (
     *(delete_nodegroup, tag_resource, untag_resource, list_tags_for_resource),
     *eks_add_ons.ACTIONS,
     *eks_access.ACTIONS,
+    *eks_pods.ACTIONS,
 )
 """All actions, which take the place of moto's."""
 
@@ -210,6 +211,8 @@ PATHS = (
     "access-entries",
     "access-entries/(?P<principalArn>.+)/access-policies",
     "access-entries/(?P<principalArn>.+)",
+    "pod-identity-associations",
+    "pod-identity-associations/(?P<associationId>[^/]+)",
 )
 """Paths below a cluster that moto does not listen to."""
 

@@ -24,11 +24,13 @@ class EksCluster:
     nodegroups: dict[str, Record] = field(default_factory=dict)
     addons: dict[str, Record] = field(default_factory=dict)
     entries: dict[str, Record] = field(default_factory=dict)
+    associations: dict[str, Record] = field(default_factory=dict)
 
 
 def params_of(response: Any) -> Record:
     """Return what a request says, in its path and in its body."""
-    said = {name: response._get_param(name) for name in ("name", "nodegroupName", "addonName", "principalArn")}
+    names = ("name", "nodegroupName", "addonName", "principalArn", "associationId")
+    said = {name: response._get_param(name) for name in names}
     body: Record = json.loads(response.body) if response.body else {}
     return {**{name: value for name, value in said.items() if value is not None}, **body}
 

@@ -1,4 +1,4 @@
-"""Clusters, managed node groups, add-ons and access entries of EKS.
+"""Clusters, managed node groups, add-ons, access entries and Pod Identity associations of EKS.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_EKS.html
 """
@@ -234,4 +234,33 @@ class _AccessEntry(Handler):
             eks.associate_access_policy(**place, **_camel(policy))
 
 
-HANDLERS: tuple[Handler, ...] = (_Cluster(), _NodeGroup(), _AddOn(), _AccessEntry())
+class _PodIdentityAssociation(Handler):
+    """The role of a service account."""
+
+    type = "AWS::EKS::PodIdentityAssociation"
+    supported = frozenset({"ClusterName", "Namespace", "RoleArn", "ServiceAccount", "Tags"})
+
+    def create(self, call: Call, properties: Properties) -> Attributes:
+        asked = _asked(properties, *(self.supported - {"Tags"}))
+        made = call.client("eks").create_pod_identity_association(**asked, tags=tags_of(properties))["association"]
+        call.made(made["associationArn"])
+        return {
+            "AssociationArn": made["associationArn"],
+            "AssociationId": made["associationId"],
+        }
+
+    def update(self, call: Call, properties: Properties, before: Properties) -> Attributes:
+        if "RoleArn" in self.only_changed(properties, before, "RoleArn", "Tags"):
+            call.client("eks").update_pod_identity_association(**self._place(call), roleArn=properties["RoleArn"])
+        return {}
+
+    def delete(self, call: Call) -> None:
+        if_there(call.client("eks").delete_pod_identity_association, **self._place(call))
+
+    @staticmethod
+    def _place(call: Call) -> dict[str, str]:
+        _, cluster, identity = call.physical_id.split("/")
+        return {"clusterName": cluster, "associationId": identity}
+
+
+HANDLERS: tuple[Handler, ...] = (_Cluster(), _NodeGroup(), _AddOn(), _AccessEntry(), _PodIdentityAssociation())
