@@ -29,6 +29,7 @@ class TrainingClusterArguments(TypedDict):
     checkpoints: NotRequired[CheckpointStore | None]
     cluster_name: NotRequired[ClusterName | None]
     alert_topic: NotRequired[sns.ITopic | None]
+    backup_alert_topic: NotRequired[sns.ITopic | None]
     state: NotRequired[ClusterState | None]
     idle_policy: NotRequired[IdlePolicy | None]
     schedule: NotRequired[Schedule | None]

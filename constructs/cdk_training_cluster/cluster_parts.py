@@ -7,10 +7,11 @@ from aws_cdk import CfnResource, Stack
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.functions import GuardrailArguments
+from cdk_training_cluster.functions import GuardrailArguments, forward_alarms
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -316,6 +317,26 @@ def make_spend(
         prices=budget.prices,
         power=cluster.power,
     )
+
+
+def add_backup_topic(cluster: "TrainingCluster", backup: sns.ITopic | None) -> None:
+    """Send to a backup topic the cluster's alarms, and what its functions cannot publish to the alert topic.
+
+    Args:
+        cluster: The cluster, of which all functions are made.
+        backup: The backup topic. None: there is none.
+    """
+    if backup is None:
+        return
+    forward_alarms(
+        cluster,
+        cluster.cluster_name,
+        alert_topic=cluster.alert_topic,
+        backup=backup,
+        queue=cluster.power.failed_events,
+    )
+    for guardrail in cluster.guardrails:
+        guardrail.add_backup_topic(backup)
 
 
 def make_dashboard(cluster: "TrainingCluster") -> ClusterDashboard:

@@ -17,6 +17,7 @@ from constructs import Construct
 from cdk_training_cluster.acknowledgements import warn
 from cdk_training_cluster.cluster_checks import check_cluster, check_name, cluster_warnings
 from cdk_training_cluster.cluster_parts import (
+    add_backup_topic,
     describe_parts,
     make_billing_alarms,
     make_dashboard,
@@ -114,6 +115,7 @@ class TrainingCluster(Construct):
         checkpoints: CheckpointStore | None = None,
         cluster_name: ClusterName | None = None,
         alert_topic: sns.ITopic | None = None,
+        backup_alert_topic: sns.ITopic | None = None,
         state: ClusterState | None = None,
         idle_policy: IdlePolicy | None = None,
         schedule: Schedule | None = None,
@@ -144,6 +146,8 @@ class TrainingCluster(Construct):
                 `Cluster`; unique in account and region. Default: - made of the construct's path.
             alert_topic: Where alarms and functions report; it must let CloudWatch publish, and with a budget AWS
                 Budgets. Default: - a topic is made; subscribe to `alert_topic`.
+            backup_alert_topic: Gets each alarm too, and what functions cannot publish to `alert_topic`: a standard
+                topic of the cluster's region that other people or tools watch. Default: - none.
             state: Where functions remember what was ordered and what they did. One of another stack outlives the
                 cluster. Default: - a table is made, and deleted with the stack.
             idle_policy: When nodes are idle and what becomes of them then; a node group's own policy says what
@@ -263,13 +267,10 @@ class TrainingCluster(Construct):
         self.spend: ClusterSpend | None = make_spend(
             self, self._common, budget, counted=self._counted_elsewhere(), dashboards=int(dashboard)
         )
-        self.cost_budget: CostBudget | None = (
-            None
-            if budget is None
-            else cost_budget_where_possible(
-                self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
-            )
+        self.cost_budget: CostBudget | None = cost_budget_where_possible(
+            self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
         )
+        add_backup_topic(self, backup_alert_topic)
         self.dashboard: ClusterDashboard | None = make_dashboard(self) if dashboard else None
         self.description: ssm.StringParameter = describe_parts(self)
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)

@@ -90,6 +90,10 @@ class Within:
         return " and ".join(f"{name} {limit:.10g}" for name, limit in limits.items() if math.isfinite(limit))
 
 
+BACKUP_TOPIC_VARIABLE = "BACKUP_TOPIC_ARN"
+"""The environment variable that names the topic for what the alert topic does not take. Not set: there is none."""
+
+
 def variable(name: str) -> Any:  # noqa: ANN401 (as dataclasses.field)
     """Return a field of text that is the environment variable of this name. Default: - empty.
 

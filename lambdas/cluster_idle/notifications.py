@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
-from cluster_common.messages import publish
+from cluster_common.messages import publish, publish_to_backup
 from cluster_contract.idle import IdleFunctionSettings
 from cluster_idle.context import IdleContext
 from cluster_idle.messages import earlier_message, note, reminder_message, stopped_message, warning_message
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 class IdleNotifications:
     """Send messages.
 
-    The promised time runs from when the topic took the warning: also where no subscription to it is confirmed, since
-    idle nodes would go on costing money otherwise; that counts as a failed notification.
+    The promised time runs from when the topic, or else the backup topic, took the warning: also where no subscription
+    to it is confirmed, since idle nodes would go on costing money otherwise; that counts as a failed notification.
 
     Attributes:
-        failed: How many messages the topic did not take, or had no confirmed subscription for.
+        failed: How many messages the alert topic did not take, or had no confirmed subscription for; those that the
+            backup topic took are counted, too.
     """
 
     def __init__(
@@ -150,12 +151,12 @@ class IdleNotifications:
         self._owners.annotate({target: note(self._settings, unit) for unit in units for target in unit.targets})
 
     def _publish(self, message: tuple[str, str]) -> bool:
-        """Publish a message, and say whether the topic took it; without a topic the notes are all there is."""
+        """Publish a message, and say whether a topic took it; without a topic the notes are all there is."""
         if not self._settings.topic_arn:
             return True
         subject, text = message
         try:
-            publish(self._sns(), self._settings.topic_arn, subject, text)
+            taken = publish(self._sns(), self._settings.topic_arn, subject, text)
         except AWS_ERRORS as error:
             what = (
                 f"the notification could not be published to {self._settings.topic_arn}, and the next run repeats it"
@@ -163,7 +164,11 @@ class IdleNotifications:
             self._failures.add(self._settings.cluster, what, error)
             self.failed += 1
             return False
-        self.failed += self._has_no_subscriber
+        unread = taken and self._has_no_subscriber
+        if unread:
+            reason = f"{self._settings.topic_arn} has no confirmed subscription"
+            publish_to_backup(self._sns(), subject, text, reason)
+        self.failed += unread or not taken
         return True
 
     @cached_property

@@ -62,6 +62,7 @@ class ClusterStack(Stack):
             **cluster.to_guardrails(),
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             encryption_key=encryption_key(self, cluster),
+            backup_alert_topic=self._backup_topic(cluster.alerts.backup_topic_arn),
             observability=None if cluster.observability is None else cluster.observability.to_observability(),
             dashboard=cluster.dashboard,
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
@@ -80,6 +81,9 @@ class ClusterStack(Stack):
         self.training_cluster.make_outputs()
         for key, value in cluster.tags.items():
             Tags.of(self).add(key, value)
+
+    def _backup_topic(self, arn: str | None) -> sns.ITopic | None:
+        return None if arn is None else sns.Topic.from_topic_arn(self, "BackupTopic", arn)
 
     def _powertools_layer(self, arn: str | None) -> lambda_.ILayerVersion | None:
         return None if arn is None else lambda_.LayerVersion.from_layer_version_arn(self, "PowertoolsLayer", arn)

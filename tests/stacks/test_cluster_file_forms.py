@@ -35,6 +35,14 @@ CHANGES = {
         "file_system: {}\naccount: 111122223333",
         ['4: account: must be text, got 111122223333; put it in quotes: "111122223333"'],
     ),
+    "a FIFO topic for a backup": (
+        "file_system: {}",
+        "file_system: {}\nalerts: {backup_topic_arn: arn:aws:sns:us-east-1:111122223333:on-call.fifo}",
+        [
+            "4: alerts.backup_topic_arn: must be the ARN of an SNS topic that is no FIFO topic, such as "
+            'arn:aws:sns:us-east-1:111122223333:on-call, got "arn:aws:sns:us-east-1:111122223333:on-call.fifo"'
+        ],
+    ),
     "a name that is not one": (
         "name: pod",
         "name: Base_Pod",

@@ -52,6 +52,22 @@ CHANGES = {
             "write arn:aws:…"
         ],
     ),
+    "a backup topic of another region": (
+        "file_system: {}",
+        "file_system: {}\nalerts: {backup_topic_arn: arn:aws:sns:us-west-2:111122223333:on-call}",
+        [
+            "4: alerts.backup_topic_arn: the backup topic is in us-west-2, and this training cluster is in "
+            "us-east-1b; name one of the zone's region"
+        ],
+    ),
+    "a backup topic of another partition": (
+        "file_system: {}",
+        "file_system: {}\nalerts: {backup_topic_arn: arn:aws-cn:sns:us-east-1:111122223333:on-call}",
+        [
+            "4: alerts.backup_topic_arn: the ARN of the backup topic is of the partition aws-cn, and us-east-1 is in "
+            "aws; write arn:aws:…"
+        ],
+    ),
     "an EKS cluster of another region": (
         "file_system: {}\n",
         "orchestrator: {hyperpod: {engine: eks, eks_security_group_id: sg-0a1b2c3d4e5f67890, eks_cluster_arn: "

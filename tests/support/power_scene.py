@@ -55,12 +55,18 @@ _PCS = frozenset({"GetComputeNodeGroup", "UpdateComputeNodeGroup", "ListTagsForR
 
 
 class FakeSns:
-    """The client of SNS: it keeps what is published."""
+    """The client of SNS: it keeps what is published.
+
+    Attributes:
+        fails: With which code each topic refuses messages, but for those in `takes`.
+        takes: The topics that take messages all the same.
+    """
 
     def __init__(self) -> None:
         self.messages: list[dict[str, str]] = []
         self.calls: list[Call] = []
         self.fails: bool | str = False
+        self.takes: set[str] = set()
         self.confirmed: str | None = "1"
 
     def get_topic_attributes(self, **parameters: str) -> dict[str, dict[str, str]]:
@@ -73,7 +79,7 @@ class FakeSns:
     def publish(self, **message: str) -> dict[str, str]:
         """Answer Publish."""
         self.calls.append(Call(action="sns:Publish", resource=message["TopicArn"]))
-        if self.fails:
+        if self.fails and message["TopicArn"] not in self.takes:
             raise ClientError(
                 {"Error": {"Code": "InternalError" if self.fails is True else self.fails, "Message": "no"}}, "Publish"
             )

@@ -1,6 +1,6 @@
 """How the library's Lambda functions are packaged, set up, called and watched."""
 
-from cdk_training_cluster.functions.alert_topic import make_alert_topic
+from cdk_training_cluster.functions.alert_topic import forward_alarms, make_alert_topic
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
@@ -33,6 +33,7 @@ __all__ = [
     "OwnerPermissions",
     "Silence",
     "Watch",
+    "forward_alarms",
     "function_source",
     "make_alert_topic",
     "make_tick",

@@ -26,6 +26,7 @@ from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
+from cluster_contract.codec import BACKUP_TOPIC_VARIABLE
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 
 # All of a function's environment, names and values together.
@@ -120,6 +121,7 @@ class ClusterFunction(Construct):
         self._max_event_age_seconds, self._retries = max_event_age.to_seconds(), retries
         source = function_source(package)
         variables = _environment(package, settings, environment or {}, longest_id_bytes)
+        self._variables, self._longest_id_bytes = variables, longest_id_bytes
         self.log_group: logs.LogGroup = logs.LogGroup(
             self,
             "Logs",
@@ -284,6 +286,20 @@ class ClusterFunction(Construct):
         )
         return queue
 
+    def add_backup_topic(self, topic: sns.ITopic) -> None:
+        """Let the function publish to another topic what the alert topic does not take.
+
+        Args:
+            topic: The topic.
+
+        Raises:
+            ValueError: The settings are too large beside its ARN.
+        """
+        self._variables[BACKUP_TOPIC_VARIABLE] = topic.topic_arn
+        _check_size(self.package, self._variables, self._longest_id_bytes)
+        self.function.add_environment(BACKUP_TOPIC_VARIABLE, topic.topic_arn)
+        topic.grant_publish(self.role)
+
     def alarm_description(self, alarm: str, trouble: str, remedy: str, *, place: str = "") -> str:
         """Say what is wrong, which log or queue shows it, what to do, and where that is documented.
 
@@ -353,6 +369,11 @@ def _environment(
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **more,
     }
+    _check_size(package, variables, longest_id)
+    return variables
+
+
+def _check_size(package: str, variables: Mapping[str, str], longest_id: int) -> None:
     size = sum(len(name) + _bytes(value, longest_id) for name, value in variables.items())
     if size > _MAXIMUM_ENVIRONMENT_BYTES:
         raise ValueError(
@@ -360,7 +381,6 @@ def _environment(
             "use fewer node groups, idle policies, idle signals, data sets, patterns of preload, services, linked "
             "accounts or emails, or shorter names"
         )
-    return variables
 
 
 def _bytes(value: str, longest_id: int) -> int:

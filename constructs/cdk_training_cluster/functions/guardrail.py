@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
@@ -134,6 +135,7 @@ class Guardrail(Construct):
         function: The function.
         function_name: What operators invoke, as the function name of an Invoke.
         log_group: Where the function logs.
+        failed_events: The queue of events that the function could not handle.
         schedule: What calls the function.
         error_alarm: Goes off when the function fails.
         silence_alarm: Goes off when the function has not succeeded for a while, and says when that is over.
@@ -182,6 +184,14 @@ class Guardrail(Construct):
         """Describe what the cluster's dashboard shows of it. None: nothing beside its alarms."""
         return None
 
+    def add_backup_topic(self, topic: sns.ITopic) -> None:
+        """Let the function publish to another topic what the alert topic does not take.
+
+        Args:
+            topic: The topic.
+        """
+        self._cluster_function.add_backup_topic(topic)
+
     def _line(self, label: str, metric: str, statistic: str = "Average") -> Line:
         return Line.of(label, function_metric(self._cluster_name, metric, statistic))
 
@@ -229,6 +239,7 @@ class Guardrail(Construct):
         )
         self.function = self._cluster_function.function
         self.log_group: logs.LogGroup = self._cluster_function.log_group
+        self.failed_events: sqs.Queue = self._cluster_function.failed_events
         alias = spec.operators_alias
         self.function_name: str = (
             self.function.function_name if alias is None else self._cluster_function.alias(alias).ref

@@ -176,17 +176,19 @@ def _notifications(
 
 
 def cost_budget_where_possible(
-    scope: Construct, id: str, *, budget: Budget, cluster_name: str, alert_topic: sns.ITopic
+    scope: Construct, id: str, *, budget: Budget | None, cluster_name: str, alert_topic: sns.ITopic
 ) -> CostBudget | None:
     """Make the AWS budget; warn where CloudFormation cannot make one, and return None.
 
     Args:
         scope: The parent construct.
         id: The construct's id.
-        budget: The amount, the thresholds and the addresses.
+        budget: The amount, the thresholds and the addresses. None: no AWS budget is made.
         cluster_name: The cluster's name.
         alert_topic: A topic to notify.
     """
+    if budget is None:
+        return None
     region = Stack.of(scope).region
     if has_cost_budgets(region):
         return CostBudget(scope, id, budget=budget, cluster_name=cluster_name, alert_topic=alert_topic)

@@ -63,11 +63,11 @@ class IdleStop(Guardrail):
     nodes, or met so many unknown ones at once that it stops nothing; and when nodes stay idle that it cannot stop, or
     that are reserved. The one on silence may go into ALARM once right after the first deployment.
 
-    All alarms notify `alert_topic`. If that topic takes no messages, no further warning is sent, and nodes whose
-    warning was sent before are stopped at their time. If it has no confirmed subscription (an e-mail address, a
-    queue, a function), no message and no alarm is read, and idle nodes are stopped all the same. The alarm
-    `failed_notifications_alarm` then shows it in CloudWatch's console, and as an event "CloudWatch Alarm State
-    Change" on the default event bus, which a rule of yours can send another way.
+    All alarms notify `alert_topic`. If neither that topic nor the one of `add_backup_topic` takes messages, no
+    further warning is sent, and nodes whose warning was sent before are stopped at their time. If the alert topic has
+    no confirmed subscription (an e-mail address, a queue, a function), its messages and alarms are not read, and idle
+    nodes are stopped all the same. In both cases `failed_notifications_alarm` goes into ALARM; the backup topic of a
+    `TrainingCluster` gets each alarm.
 
     It costs, at the prices of us-east-1, about 6 USD a month for its 16 metrics and 10 alarms, less than 1 USD for
     its runs, and about 0.09 USD for each series that it reads of a node: five, and what the policy's signals add.

@@ -59,10 +59,12 @@ IDLE_WATCHES = (
         metric=IdleMetric.FAILED_NOTIFICATIONS,
         statistic="Maximum",
         periods=1,
-        trouble="the idle function's warnings do not arrive, and it still stops the nodes that it warned of before",
-        remedy="If the alert topic refuses messages, no further node is warned of or stopped; if it has no confirmed "
-        "subscription, warnings and stops go on unread. Check the topic, its policy, its key and its "
-        "subscriptions; the tag cdk-training-cluster:keep-until keeps a node until the time that it holds",
+        trouble="the alert topic does not deliver the idle function's warnings, and the function still stops nodes "
+        "that it warned of before",
+        remedy="If the alert topic refuses messages and no backup topic takes them, no further node is warned of or "
+        "stopped; if it has no confirmed subscription, warnings and stops go on unread. Check the topic, its policy, "
+        "its key and its subscriptions; the tag cdk-training-cluster:keep-until keeps a node until the time that it "
+        "holds",
     ),
 )
 

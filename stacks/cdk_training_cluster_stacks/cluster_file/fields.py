@@ -248,6 +248,14 @@ KeyArn = Annotated[
         "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789",
     ),
 ]
+# https://docs.aws.amazon.com/sns/latest/api/API_CreateTopic.html
+TopicArn = Annotated[
+    str,
+    Text(
+        pattern=r"arn:[a-z0-9-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}",
+        must="be the ARN of an SNS topic that is no FIFO topic, such as arn:aws:sns:us-east-1:111122223333:on-call",
+    ),
+]
 Email = Annotated[str, limited("email", must="be an e-mail address, such as ml-platform@example.com")]
 # The tags of all services: what SNS, FSx and IAM take, EC2 and Auto Scaling take too; queues take the fewest values.
 TagKey = Annotated[

@@ -255,6 +255,12 @@ class AlertSettings(Settings):
     emails: tuple[fields.Email, ...] = Field(default=(), examples=[["ml-platform@example.com"]])
     """Addresses that get alarms; AWS asks each one to confirm first."""
 
+    backup_topic_arn: fields.TopicArn | None = Field(
+        default=None, examples=["arn:aws:sns:us-east-1:111122223333:on-call"]
+    )
+    """An SNS topic in the cluster's region that gets each alarm too, and messages that the cluster's own topic
+    refuses. Left out: none."""
+
 
 class GuardrailSettings(TypedDict):
     """The settings of `TrainingCluster` for its guardrails."""

@@ -83,7 +83,7 @@ def a_range_is_for_a_network_that_is_made(file: Part) -> Iterator[Complaint]:
 
 
 def what_is_named_is_in_the_region_of_the_cluster(file: Part) -> Iterator[Complaint]:
-    """No service uses a key, a layer, a cluster, a plan or a reservation of another region."""
+    """No service uses a key, a layer, a topic, a cluster, a plan or a reservation of another region."""
     zone = formed(file, "availability_zone", ZONE)
     for place, what, partition, region in _regional(file):
         if zone and not re.fullmatch(rf"{region}(?:-[a-z]+-[0-9]+)?[a-z]", zone):
@@ -220,6 +220,7 @@ def _regional(file: Part) -> Iterator[tuple[Location, str, str, str]]:
     others: list[tuple[Location, str]] = [(place, "key") for place, _ in _keys(file)]
     others += [
         (("powertools_layer_arn",), "layer"),
+        (("alerts", "backup_topic_arn"), "backup topic"),
         (("orchestrator", "hyperpod", "eks_cluster_arn"), "EKS cluster"),
     ]
     for at, group in entries(file, "node_groups"):
