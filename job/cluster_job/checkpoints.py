@@ -5,6 +5,8 @@ every other file with its size, and each is there: that file is written last, wh
 the files' digests, which are compared before a checkpoint is loaded. Each start of a job has an attempt of its own,
 so that a process that a failure left behind writes into no later one's files.
 
+Of two starts that write into one folder only the one with the later token marks and deletes: see `fencing`.
+
 No write needs a rename or the fsync of a directory, so that this holds on a local disk, on FSx for Lustre and on
 Mountpoint for Amazon S3, which offers neither and uploads a file at its fsync:
 https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md. `training-cluster checkpoints` knows the marker.
@@ -24,6 +26,7 @@ from secrets import token_hex
 from typing import Any
 
 from cluster_job.digests import ALGORITHM, DIGESTS
+from cluster_job.fencing import Fence, Token
 from cluster_job.intervals import History
 
 MARKER = ".complete"
@@ -40,6 +43,7 @@ KEPT_DAILY = 2
 """The same of days in UTC."""
 
 _HOUR, _DAY = len("2026-11-28T10"), len("2026-11-28")  # of a time in ISO 8601
+_DELETED = ".deleted"
 _ROLLED_BACK = ".rolled-back-to-{step}"
 _NAME = re.compile(r"step-(\d{9,})-[0-9a-f]{8}")
 
@@ -92,6 +96,7 @@ class CheckpointFolder:
             one is whole.
         keep_hourly: The number of the last hours of which the first checkpoint is kept.
         keep_daily: The same of days.
+        token: The token of the start's lease. None: it has none, and is kept from nothing.
         clock: Returns the time in UTC; a function that can be sent to the process that writes.
     """
 
@@ -102,13 +107,35 @@ class CheckpointFolder:
         keep: int = KEPT,
         keep_hourly: int = 0,
         keep_daily: int = 0,
+        token: Token | None = None,
         clock: Callable[[], datetime] = _now,
     ) -> None:
         self.root = root
         self._keep = keep
         self._keep_hourly = keep_hourly
         self._keep_daily = keep_daily
+        self._token = token
+        self._fence = Fence(root, token)
         self._clock = clock
+
+    def open(self) -> None:
+        """Keep earlier starts from changing checkpoints, and delete what they have not finished.
+
+        Raises:
+            Superseded: A later start has opened the folder.
+        """
+        if self._token is None:
+            return
+        with contextlib.suppress(OSError):  # such as of a full disk: without a token no checkpoint is marked
+            self._fence.put_up()
+            for directory in list(self._directories()):
+                if not (directory / MARKER).exists():
+                    # First renamed, so that who still writes there cannot mark it.
+                    with contextlib.suppress(OSError):
+                        directory.rename(directory.with_name(directory.name + _DELETED))
+                    _remove(directory)
+            for directory in self.root.glob(f"step-*{_DELETED}"):
+                _remove(directory)
 
     @staticmethod
     def new_attempt() -> str:
@@ -150,9 +177,13 @@ class CheckpointFolder:
         Args:
             path: Its directory.
             reason: The reason.
+
+        Raises:
+            Superseded: A later start has opened the folder.
         """
         aside = path.with_name(path.name + reason.value)
         try:
+            self._fence.check()
             path.rename(aside)
         except OSError:
             with contextlib.suppress(OSError):  # another replica has set it aside
@@ -184,7 +215,11 @@ class CheckpointFolder:
 
         Args:
             to: The checkpoint with which the run goes on.
+
+        Raises:
+            Superseded: A later start has opened the folder.
         """
+        self._fence.check()
         newer = [self.set_aside(one.path, Aside.ABANDONED) for one in self.all() if one.step > to.step]
         write_durable(self.root / _ROLLED_BACK.format(step=to.step), b"")
         self._point(to.path)
@@ -205,7 +240,9 @@ class CheckpointFolder:
 
         Raises:
             FileNotFoundError: Some of them lie elsewhere: ranks do not share the directory.
+            Superseded: A later start has opened the folder.
         """
+        self._fence.check()
         missing = sorted(name for name in set(written) if not (checkpoint.path / name).is_file())
         if missing:
             raise FileNotFoundError(
@@ -223,6 +260,7 @@ class CheckpointFolder:
         if digests:
             details[DIGESTS] = {"algorithm": ALGORITHM, "files": dict(digests)}
         write_durable(checkpoint.path / MARKER, json.dumps(details, indent=1).encode())
+        self._fence.check()  # a start that opens the folder after this sees the marker, and needs no older one
         self._point(checkpoint.path)
         kept = {checkpoint.path, *self._kept(self.all())}
         for directory in self._directories():

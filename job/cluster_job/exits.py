@@ -7,7 +7,7 @@ class Exit(IntEnum):
     """An exit code, as sysexits.h numbers them."""
 
     USAGE = 64
-    """The arguments, the environment or the installation are wrong: nothing was started."""
+    """The arguments, the environment or the installation are wrong, or another start trains the run."""
 
     NO_DATA = 66
     """The data set did not come: nothing was started."""

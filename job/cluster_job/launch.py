@@ -25,7 +25,7 @@ from cluster_job.failures import RestartPolicy
 from cluster_job.flight_recorder import make_folder, recorder_variables
 from cluster_job.heartbeat import beating
 from cluster_job.membership import FIXED_SIZE, POLICY_VARIABLES
-from cluster_job.sending import send_heartbeat
+from cluster_job.sending import Heartbeat
 from cluster_job.supervision import Limits, supervise
 from cluster_job.torch_version import TESTED_SERIES, untested_torch
 
@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str]) -> int:
     make_folder(variables["RUN_NAME"])
     with (
         tempfile.TemporaryDirectory(prefix="cluster-run-") as folder,
-        beating(lambda silent: send_heartbeat(named, silent), Path(folder)),
+        beating(Heartbeat(named).send, Path(folder)),
     ):
         if given.wait_for_dataset and not _wait_for(given.wait_for_dataset, given.dataset_timeout):
             return Exit.NO_DATA
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _exits() -> Sequence[str]:
     sentences = {
-        Exit.USAGE: "the arguments or the environment are wrong, or another start trains the run",
+        Exit.USAGE: "the arguments or the environment are wrong, or another start trains the run, or took it over",
         Exit.NO_DATA: "the data set did not come",
         Exit.UNFIT: "the node failed its verification, or its processes failed first too often",
         Exit.BUDGET: "the run failed more often than --restarts allows",

@@ -31,7 +31,7 @@ from cluster_job.exits import Exit
 from cluster_job.handover import Handover
 from cluster_job.hang_watch import say
 from cluster_job.hangs import STUCK_EXIT_CODE
-from cluster_job.lease import HELD, Lease, Taken
+from cluster_job.lease import HELD, TOKEN, Lease, Taken
 from cluster_job.membership import FIXED_SIZE, Left, Members, new_world, policy_of
 from cluster_job.progress import StepFile
 from cluster_job.rounds import Round
@@ -168,6 +168,8 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
             # `healthy` writes the membership again within the hour, and the others must not wait for it.
             _log.warning("%s", error)
         self._look_at(world, info)
+        if self._lease.token is not None:
+            os.environ[TOKEN] = str(self._lease.token)  # rank 0's process is on this node
         self._handover.start()
         return info
 
@@ -289,7 +291,9 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
                 keep_asking_table(lambda: store.wait(keys, timedelta(seconds=_LOOK_SECONDS)))
             except DistStoreError:
                 keep_asking_table(self._stay)
-                if self._clock() > end and not keep_asking_table(extend_while):
+                # Asked each time: whether another start is silent is seen over a minute.
+                goes_on = keep_asking_table(extend_while)
+                if self._clock() > end and not goes_on:
                     raise
             else:
                 return

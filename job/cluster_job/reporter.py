@@ -12,10 +12,8 @@ from typing import SupportsFloat
 from cluster_job.causes import RankFacts, likely_cause
 from cluster_job.environment import Environment
 from cluster_job.exchange import Exchange
-from cluster_job.exits import Exit
 from cluster_job.hang_watch import HangWatch, Node, say
 from cluster_job.hangs import longest_step
-from cluster_job.lease import Lease, Taken
 from cluster_job.ledger import Ledger, Period, Totals
 from cluster_job.measuring import Recent, Stopwatch
 from cluster_job.metrics import HEARTBEAT_SECONDS, WATCHED, Report, RunMetric, Sink, peak_flops
@@ -89,10 +87,8 @@ class Reporter:
         *,
         records: Records | None,
         node: Node | None = None,
-        lease: Lease | None = None,
     ) -> None:
         self._work, self._environment, self._sink, self._records = work, environment, sink, records
-        self._lease = lease
         self._node = node or Node()
         self._place = Place(rank=environment.rank, world_size=environment.world_size, nodes=environment.nodes)
         self._watch, self._hangs = (
@@ -116,22 +112,8 @@ class Reporter:
         self._thread = threading.Thread(target=self._loop, name="cluster-job-reporter", daemon=True)
 
     def start(self) -> None:
-        """Start the thread.
-
-        Raises:
-            SystemExit: Another start trains the run.
-        """
-        if self._lease is not None:
-            self._attempt("taking the lease", self._take)
+        """Start the thread."""
         self._thread.start()
-
-    def _take(self) -> None:
-        if self._lease is not None:
-            try:
-                self._lease.take()
-            except Taken as error:
-                say(str(error))
-                raise SystemExit(Exit.USAGE) from error
 
     def begin(self, step: int) -> None:
         """Start a step."""
@@ -190,8 +172,6 @@ class Reporter:
     def stop(self) -> None:
         """End the thread; the last report is not sent."""
         self._ended.set()
-        if self._lease is not None:
-            self._attempt("ending the lease", self._lease.release)
 
     def finish(self, *, complete: bool) -> None:
         """Send the last report, and end the thread.
@@ -207,8 +187,6 @@ class Reporter:
     def look(self) -> None:
         """Do what is due: look for a hang, report, send a heartbeat."""
         now = self._node.now()
-        if self._lease is not None:
-            self._attempt("the lease", self._lease.renew)
         self._attempt("the look for a hang", lambda: self._look_for_hang(now))
         if self._environment.local_rank == 0:
             self._attempt("reading the GPUs", lambda: self._read_gpus(now))

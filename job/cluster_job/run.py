@@ -14,10 +14,11 @@ from cluster_job.drain import drain_request
 from cluster_job.environment import UNNAMED, Environment, read_environment
 from cluster_job.exits import Exit
 from cluster_job.handover import Handover
+from cluster_job.holding import Hold
 from cluster_job.progress import StepFile
 from cluster_job.reporter import Reporter, Work
 from cluster_job.saving import Saver
-from cluster_job.sending import make_reporter
+from cluster_job.sending import make_hold, make_reporter
 from cluster_job.sharing import ANY_SIZE, share
 
 if TYPE_CHECKING:
@@ -97,13 +98,14 @@ class Run:
             count: How many steps the whole run has.
 
         Raises:
-            SystemExit: A node is drained, and the state is saved.
+            SystemExit: A node is drained, and the state is saved; or another start trains the run.
             RuntimeError: There is a checkpoint, and `restore` was not called; or this was called before.
         """
         if self._count:
             raise RuntimeError("run.steps() was called before: count the steps of all epochs in one loop")
         self._count = count
         self._step = self._saver.first_step() if find_spec("torch") else 0
+        self._hold.begin(lambda take: take())
         progress = StepFile.of(os.environ if self.environment.local_rank == 0 else {})
         progress.begin(self._step)
         self._reporter.start()
@@ -125,6 +127,8 @@ class Run:
         except BaseException:  # the script failed or left the loop: it is not kept waiting for a last report
             self._reporter.stop()
             raise
+        finally:
+            self._hold.finish()
         self._reporter.finish(complete=self._done >= count)
         if self._done < count:
             print(f"A node is drained: the run goes on with step {self._done}", file=sys.stderr)  # noqa: T201
@@ -198,7 +202,11 @@ class Run:
             flops_per_sample=self.flops_per_sample,
             cost_cap_usd=self.cost_cap_usd,
         )
-        return make_reporter(work, self.environment, is_alone=self._replicas is None)
+        return make_reporter(work, self.environment)
+
+    @cached_property
+    def _hold(self) -> Hold:
+        return make_hold(self.name, self.environment, is_alone=self._replicas is None)
 
     def should_checkpoint(self) -> bool:
         """Return whether to save now: the same on every rank, when it is due, and when a node drains or joins.
@@ -235,6 +243,7 @@ class Run:
         Raises:
             ValueError: There is no whole checkpoint of this step.
             RuntimeError: There are checkpoints, and none can be read.
+            SystemExit: Another start trains the run.
         """
         is_loaded = self._saver.restore(state, step=step, trusted=trusted)
         if self._replicas:
@@ -300,7 +309,11 @@ class Run:
                 f"{group.world_size}: call torch.distributed.init_process_group() before the run is used"
             )
         folder = CheckpointFolder(
-            self._place() / self.name, keep=self.keep, keep_hourly=self.keep_hourly, keep_daily=self.keep_daily
+            self._place() / self.name,
+            keep=self.keep,
+            keep_hourly=self.keep_hourly,
+            keep_daily=self.keep_daily,
+            token=self._hold.begin(group.from_first),
         )
         ranks = self._replicas.ranks(group) if self._replicas else group
         saver = Saver(

@@ -7,12 +7,17 @@ from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from cluster_job.checkpoints import Aside, Checkpoint, CheckpointFolder
 from cluster_job.digests import Unreadable
+from cluster_job.exits import Exit
+from cluster_job.fencing import Superseded
 from cluster_job.handover import Handover
+from cluster_job.hang_watch import say
 from cluster_job.intervals import Cadence, History
+
+_T = TypeVar("_T")
 
 
 class Wish(IntEnum):
@@ -104,7 +109,7 @@ class Saver:
         self._refused = refused
         self._clock = clock
         self._latest: Checkpoint | None
-        self._latest, self._attempt, self._damaged = ranks.from_first(self._open)
+        self._latest, self._attempt, self._damaged = self._from_first(self._open)
         self._cadence = Cadence(self._history(), ranks.world_size, clock)
         self._wish = self._agreed = Wish.NONE
         self._restored = self.draining = self._is_refusing = False
@@ -149,7 +154,7 @@ class Saver:
             if problem is None:
                 self._go_on_from(checkpoint, goes_back=goes_back)
                 return True
-            self._ranks.from_first(partial(self._give_up, checkpoint, problem, found[number + 1 :]))
+            self._from_first(partial(self._give_up, checkpoint, problem, found[number + 1 :]))
         if found:
             raise RuntimeError(
                 f"none of the {len(found)} checkpoints in {self._folder.root} can be read: the lines above say why. "
@@ -188,7 +193,7 @@ class Saver:
 
     def _go_on_from(self, checkpoint: Checkpoint, *, goes_back: bool) -> None:
         if goes_back:
-            newer = self._ranks.from_first(lambda: self._folder.roll_back(checkpoint))
+            newer = self._from_first(lambda: self._folder.roll_back(checkpoint))
             if self._ranks.rank == 0:
                 names = ", ".join(path.name for path in newer) or "no checkpoint"
                 print(  # noqa: T201 - the job's log
@@ -292,7 +297,23 @@ class Saver:
         """Return when what is being written is durable: what writes it ends with the job."""
         self._storage.wait()
 
+    def _from_first(self, make: Callable[[], _T]) -> _T:
+        """Return on every rank what rank 0 does in the folder; end all where a later start has opened it."""
+
+        def attempt() -> tuple[_T | None, bool]:
+            try:
+                return make(), False
+            except Superseded as error:
+                say(str(error))
+                return None, True
+
+        made, is_superseded = self._ranks.from_first(attempt)
+        if is_superseded:
+            raise SystemExit(Exit.USAGE)
+        return cast("_T", made)
+
     def _open(self) -> tuple[Checkpoint | None, str, list[str]]:
+        self._folder.open()
         for path in self._folder.set_damaged_aside():
             print(  # noqa: T201 - the job's log
                 f"A checkpoint is not used, since its files lack the sizes in its marker. It is kept in {path}",

@@ -1,14 +1,19 @@
 """Where a process's reports go: to CloudWatch and the runs' table of its cluster, or to standard output alone."""
 
+import math
+import os
 import re
 import time
 import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 from cluster_job.environment import Environment
+from cluster_job.fencing import Token
 from cluster_job.hang_watch import Node, say
 from cluster_job.heartbeat import take_over
-from cluster_job.lease import Lease, is_trained, owner_of
+from cluster_job.holding import Hold
+from cluster_job.lease import HELD, TOKEN, Lease, LeaseView, owner_of
 from cluster_job.metrics import CloudWatch, Lines, Report, RunMetric
 from cluster_job.records import REPORTS, Records
 from cluster_job.reporter import Reporter, Work
@@ -19,48 +24,77 @@ _BOARD = Path("/sys/devices/virtual/dmi/id/board_asset_tag")
 _SECONDS = 2.0
 
 
-def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True) -> Reporter:
+def make_reporter(work: Work, environment: Environment) -> Reporter:
     """Return what reports a run of this process.
 
     Args:
         work: What the run does.
         environment: The process's cluster and place.
-        is_alone: Whether no other job trains the run. Default: - none does, as replicas do.
     """
     cluster, sink = environment.cluster, _cloudwatch(environment)
     if cluster is None or sink is None:
         return Reporter(work, environment, Lines(), records=None)
     if environment.local_rank == 0:
         take_over()
-    records = lease = None
+    records = None
     if cluster.runs_table:
         table, region = cluster.runs_table, cluster.region
         own = open_table(table, work.name, region=region)
         reports = open_table(table, REPORTS, region=region, kept_seconds=KEPT_REPORT_SECONDS)
         records = Records(run=own, reports=reports)
-        owner = owner_of(work.name) if is_alone and environment.rank == 0 else None
-        lease = None if owner is None else Lease(own, run=work.name, owner=owner, node=environment.node)
     node = Node(instance_id=lambda: _instance_of(environment))
-    return Reporter(work, environment, sink, records=records, node=node, lease=lease)
+    return Reporter(work, environment, sink, records=records, node=node)
 
 
-def send_heartbeat(environment: Environment, silent: float | None = None) -> None:
-    """Publish the metric that says that a job is at work on this instance; outside a cluster send nothing.
+def make_hold(run: str, environment: Environment, *, is_alone: bool) -> Hold:
+    """Return this process's part in the lease of a run.
+
+    Args:
+        run: The run's name.
+        environment: The process's cluster and place.
+        is_alone: Whether no other job trains the run, as replicas do.
+    """
+    cluster, is_first = environment.cluster, environment.rank == 0
+    given = os.environ.get(TOKEN) if is_alone and os.environ.get(HELD) == run else None
+    owner = owner_of(run)
+    if not is_alone or owner is None or cluster is None or not cluster.runs_table or not _has_boto3():
+        return Hold(None, is_first=is_first, given=None if given is None else Token.parse(given))
+    table = open_table(cluster.runs_table, run, region=cluster.region)
+    return Hold(Lease(table, run=run, owner=owner, node=environment.node), is_first=is_first)
+
+
+class Heartbeat:
+    """What `cluster-run` sends for a script that reports nothing itself.
 
     Args:
         environment: The process's cluster and place.
-        silent: For how many seconds the run has had no process here. Where no other node trains it, that is reported
-            as time without a step, since no process does. Default: - it has one, or never had one.
     """
-    sink, instance = _cloudwatch(environment), _instance_of(environment)
-    if sink is not None and instance is not None:
-        sink.beat(instance)
-    cluster = environment.cluster
-    if sink is None or silent is None or cluster is None or not cluster.runs_table:
-        return
-    if not is_trained(open_table(cluster.runs_table, environment.run, region=cluster.region), time.time()):
-        values = {RunMetric.SECONDS_WITHOUT_STEP: silent}
-        sink.send(Report(run=environment.run, at=time.time(), step=None, values=values, fields={"processes": 0}))
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._view: LeaseView | None = None
+
+    def send(self, silent: float | None = None) -> None:
+        """Publish the metric that says that a job is at work on this instance; outside a cluster send nothing.
+
+        Args:
+            silent: For how many seconds the run has had no process here. Where no other node has renewed its lease
+                since the heartbeat before, that is reported as time without a step, since no process does. Default: -
+                it has one, or never had one.
+        """
+        environment, cluster = self._environment, self._environment.cluster
+        sink, instance = _cloudwatch(environment), _instance_of(environment)
+        if sink is not None and instance is not None:
+            sink.beat(instance)
+        if sink is None or cluster is None or not cluster.runs_table:
+            return
+        if self._view is None:
+            table = open_table(cluster.runs_table, environment.run, region=cluster.region)
+            self._view = LeaseView(table, longest_gap=math.inf)
+        is_trained = self._view.is_trained()
+        if silent is not None and not is_trained:
+            values = {RunMetric.SECONDS_WITHOUT_STEP: silent}
+            sink.send(Report(run=environment.run, at=time.time(), step=None, values=values, fields={"processes": 0}))
 
 
 def _cloudwatch(environment: Environment) -> CloudWatch | None:
@@ -81,6 +115,10 @@ def _cloudwatch(environment: Environment) -> CloudWatch | None:
     config = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
     client = boto3.client("cloudwatch", region_name=cluster.region, config=config)
     return CloudWatch(client, namespace=cluster.metric_namespace, cluster=cluster.cluster, lines=Lines())
+
+
+def _has_boto3() -> bool:
+    return find_spec("boto3") is not None
 
 
 def _instance_of(environment: Environment) -> str | None:

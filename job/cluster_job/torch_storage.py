@@ -8,13 +8,12 @@ import contextlib
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from concurrent import futures
 from concurrent.futures import Future
 from enum import IntEnum
 from multiprocessing.process import BaseProcess
 from pickle import UnpicklingError
-from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import torch
@@ -31,10 +30,15 @@ from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
 from cluster_job.checkpoints import Checkpoint, CheckpointFolder
 from cluster_job.digests import Unreadable, has_digests, unreadable
+from cluster_job.exits import Exit
+from cluster_job.fencing import Superseded
+from cluster_job.hang_watch import say
+from cluster_job.holding import end_process
 from cluster_job.rank_values import PREFIX, Place, RankValues, UntrustedError, apart, hide, key_of, put_back
 from cluster_job.staging import Stage
 from cluster_job.torch_files import CommittingWriter
 from cluster_job.torch_ranks import TorchRanks
+from cluster_job.writer_process import end_writer_on_errors, lives, script_hidden
 
 _POLL_SECONDS = 0.005
 _PROGRESS_SECONDS = 0.1
@@ -196,7 +200,7 @@ class TorchStorage:
 
         A checkpoint that could not be written is said on standard error, and the job goes on: the next one is due
         soon, and all ranks start new processes for it: the old ones cannot reach one that was killed. One to wait for
-        raises.
+        raises. Where another start of the run has opened the folder, the process ends.
 
         Args:
             state: What to save, by name.
@@ -210,7 +214,12 @@ class TorchStorage:
         )
         writer = CommittingWriter(self._folder, checkpoint)
         if wait:
-            dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
+            try:
+                dcp.save(plain, storage_writer=writer, process_group=self._ranks.group)
+            except CheckpointException as error:
+                if self._says_superseded(error):
+                    raise SystemExit(Exit.USAGE) from error
+                raise
             done(True)
             return
         started, was_shared = self._stage.started, self._stage.shared
@@ -220,13 +229,13 @@ class TorchStorage:
             self._end_writer()
         starts = not started
         if starts:
-            _end_writer_on_errors()
-        elif shared and not self._ranks.all(_lives() and not self._failed):
+            end_writer_on_errors()
+        elif shared and not self._ranks.all(lives() and not self._failed):
             self._end_writer()
             starts = True
         self._failed = False
         kind = AsyncCheckpointerType.PROCESS if shared else AsyncCheckpointerType.THREAD
-        with _script_hidden() if starts else contextlib.nullcontext():
+        with script_hidden() if starts else contextlib.nullcontext():
             others = set(multiprocessing.active_children())
             writing = dcp.async_save(
                 plain,
@@ -246,6 +255,8 @@ class TorchStorage:
 
         def finished(future: "Future[Any]") -> None:
             error = future.exception()
+            if self._says_superseded(error):
+                end_process(Exit.USAGE)
             try:
                 done(error is None)
                 if error is not None:
@@ -275,6 +286,14 @@ class TorchStorage:
             self._end_writer()
         futures.wait([writing])
         return not self._failed
+
+    def _says_superseded(self, error: BaseException | None) -> bool:
+        """Return on every rank whether a later start has opened the folder, and say it on rank 0."""
+        failures = error.failures.values() if isinstance(error, CheckpointException) else ()
+        found = next((one for one, _ in failures if isinstance(one, Superseded)), None)
+        if found is not None and self._ranks.rank == 0:
+            say(str(found))
+        return found is not None
 
     def _end_writer(self) -> None:
         """Let torch start another process that writes: it keeps the first one, even one that has ended."""
@@ -348,42 +367,3 @@ def _progress(is_whole: "Future[bool]") -> _Progress:
     if not is_whole.done():
         return _Progress.AT_WORK
     return _Progress.DURABLE if is_whole.result() else _Progress.FAILED
-
-
-def _lives() -> bool:
-    """Return whether the process that writes is there: the kernel may kill it where memory is short."""
-    process = executor._CHECKPOINT_PROCESS
-    return process is not None and process._save_process.is_alive()
-
-
-def _end_writer_on_errors() -> None:
-    """Let a process that fails end at once, so that its launcher starts it again.
-
-    Python waits at its end for the thread that waits for the process that writes, which in turn waits for those of
-    other ranks: for half an hour, if one of them is lost with its node.
-    """
-    before = sys.excepthook
-
-    def end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        before(kind, error, traceback)
-        for process in multiprocessing.active_children():  # as Python itself does, but later
-            process.terminate()
-
-    sys.excepthook = end
-
-
-@contextlib.contextmanager
-def _script_hidden() -> Iterator[None]:
-    """Let the process that writes not run the job's script again, until it has started.
-
-    What the new process imports is said when it starts, so that processes which the script itself spawns later find
-    the script. Python's spawn imports the main module in the new process, which trains if the script has no
-    `if __name__ == "__main__":`. https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods
-    """
-    main = sys.modules["__main__"]
-    file, spec = getattr(main, "__file__", None), main.__spec__
-    main.__file__ = main.__spec__ = None
-    try:
-        yield
-    finally:
-        main.__file__, main.__spec__ = file, spec

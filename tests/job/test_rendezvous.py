@@ -70,7 +70,7 @@ class _Scene:
         )
 
     def lease_of(self, owner: str) -> Lease:
-        return Lease(self.table, run="llama", owner=owner, node="b", now=lambda: self.now, sleep=self._sleep)
+        return Lease(self.table, run="llama", owner=owner, node="b", clock=lambda: self.now, sleep=self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -14,7 +14,7 @@ from cluster_contract.runs import REPORTS
 from cluster_job import Run
 from cluster_job.environment import read_environment
 from cluster_job.lease import HELD, Lease
-from cluster_job.sending import instance_id, send_heartbeat
+from cluster_job.sending import Heartbeat, instance_id
 from cluster_job.table import open_table
 
 
@@ -93,8 +93,10 @@ def test_a_run_whose_processes_all_wait_is_without_a_step_unless_another_node_tr
     environment = replace(read_environment(), run="llama-1")
     lease = Lease(open_table("runs", "llama-1", region="us-east-1"), run="llama-1", owner="a", node="i-1")
 
+    heartbeat = Heartbeat(environment)
+
     def reported() -> bool:
-        send_heartbeat(environment, silent=1800.0)
+        heartbeat.send(silent=1800.0)
         made = boto3.client("cloudwatch", region_name="us-east-1").list_metrics(MetricName="SecondsWithoutStep")
         return bool(made["Metrics"])
 
