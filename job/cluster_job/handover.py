@@ -53,11 +53,12 @@ class Handover:
         """Forget what was said: the agent starts new processes."""
         self._forget(_ANSWERS, _ASKED, _BEGUN, _DONE)
 
-    def may_end(self, waiting: int) -> bool:
+    def may_end(self, waiting: int, why: str = "a node joins") -> bool:
         """Return whether the agent may end its processes for nodes that wait to join; ask them to save before.
 
         Args:
             waiting: How many nodes wait.
+            why: The reason, as the beginning of a sentence.
         """
         if not waiting:
             # Another node may have seen the newcomer before, and its processes and these save together by now.
@@ -69,7 +70,7 @@ class Handover:
         if self._since is None:
             self._since = self._clock()
             self._say(_ASKED)
-            print("cluster-run: a node joins: the job saves first", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"cluster-run: {why}: the job saves first", file=sys.stderr, flush=True)  # noqa: T201
         limit = WRITE_SECONDS if self._has(_BEGUN) else BEGIN_SECONDS
         return self._clock() - self._since >= limit
 

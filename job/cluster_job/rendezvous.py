@@ -200,25 +200,35 @@ class TableRendezvous(RendezvousHandler):  # type: ignore[misc]
     def num_nodes_waiting(self) -> int:
         """Return how many nodes wait, once the processes have saved: they are ended for them.
 
-        Where another node is lost they cannot save, and are ended at once. A table that does not answer is no reason
-        to stop a training.
+        Where another node is lost or its processes have failed they cannot save, and are ended at once. A table that
+        does not answer is no reason to stop a training.
         """
-        if self._watch is not None and self._watch.over:
-            say(f"{self._watch.over}: the processes start again on the nodes that are left")
+        if self._is_world_over():
             return 1
         try:
             # First, since another start waits for a minute only while the table is slow.
             if self._is_first and not self._hold(self._lease.renew):
                 return 1
-            waiting = int(self._inner.num_nodes_waiting())
+            waiting, why = int(self._inner.num_nodes_waiting()), "a node joins"
             if self._round is not None and self._round.is_over():
-                waiting = max(waiting, 1)
-            waiting = waiting if self._handover.may_end(waiting) else 0
+                waiting, why = max(waiting, 1), "other nodes have met without this one"
+            if waiting and self._watch is not None:
+                # A node whose processes have failed waits, too, and has written it before.
+                ask(self._watch.look_for_end)
+                if self._is_world_over():
+                    return 1
+            waiting = waiting if self._handover.may_end(waiting, why) else 0
             ask(lambda: self._members.healthy(waiting))
         except RendezvousConnectionError as error:
             _log.warning("%s; the training goes on", error)
             return 0
         return waiting
+
+    def _is_world_over(self) -> bool:
+        over = "" if self._watch is None else self._watch.over
+        if over:
+            say(f"{over}: the processes start again on the nodes that are left")
+        return bool(over)
 
     def is_closed(self) -> bool:
         """See base class."""

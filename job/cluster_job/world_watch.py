@@ -12,6 +12,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-ke
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -71,6 +72,7 @@ class WorldWatch:
         self._others = f"alive/{world}/{(rank - 1) % nodes}"
         self._count = self._same = 0
         self._seen: int | None = None
+        self._asked = -math.inf
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cluster-run-world-watch", daemon=True)
         self.over = ""
@@ -97,9 +99,7 @@ class WorldWatch:
         try:
             self._count += 1
             self._say(self._count)
-            ended = self._table.read(over_key(self._world))
-            if ended is not None:
-                self.over = f"the processes of {ended.value.decode()} have ended"
+            self._read_end()
             found = self._table.read(self._others)
             if found is not None and self._clock() - began <= _SLOW_SECONDS:
                 sign = decoded(found.value)
@@ -111,6 +111,17 @@ class WorldWatch:
         self._seen = count
         if self._same >= SILENT_SIGNS:
             self.over = f"{other} has given no sign of life for {SIGN_SECONDS * SILENT_SIGNS:.0f} s"
+
+    def look_for_end(self) -> None:
+        """Look at once whether the processes of a node have failed, at most once a second."""
+        if self._clock() - self._asked >= 1:
+            self._asked = self._clock()
+            self._read_end()
+
+    def _read_end(self) -> None:
+        ended = self._table.read(over_key(self._world))
+        if ended is not None:
+            self.over = f"the processes of {ended.value.decode()} have failed"
 
     def _say(self, count: int | None) -> None:
         self._table.put(self._own, encoded({"node": self._node, "count": count}))

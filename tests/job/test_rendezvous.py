@@ -51,7 +51,7 @@ class _Scene:
     """Node a, whose torch has met others in rounds that the test describes; torch's handler as far as it is asked."""
 
     def __init__(self, folder: Path, rounds: list[tuple[int, dict[str, str]] | Exception]) -> None:
-        self.now, self.closed = 1e9, False
+        self.now, self.closed, self.waiting = 1e9, False, 0
         self.act: Callable[[], object] = lambda: None
         self.client = FakeRunsTable()
         self.table = RunTable(self.client, TABLE, "llama")  # type: ignore[arg-type]
@@ -65,9 +65,14 @@ class _Scene:
             Members(self.table, node="a", policy=RestartPolicy(), drained=lambda: None, now=lambda: self.now),
             Handover(folder),
             self.lease,
-            lambda world, rank, nodes: WorldWatch(self.table, node="a", world=world, rank=rank, nodes=nodes),
+            self._watch,
             clock=lambda: self.now,
         )
+
+    def _watch(self, world: str, rank: int, nodes: int) -> WorldWatch:
+        made = WorldWatch(self.table, node="a", world=world, rank=rank, nodes=nodes, clock=lambda: self.now)
+        made.start = lambda: None  # type: ignore[method-assign] # no thread looks
+        return made
 
     def lease_of(self, owner: str) -> Lease:
         return Lease(self.table, run="llama", owner=owner, node="b", clock=lambda: self.now, sleep=self._sleep)
@@ -83,6 +88,9 @@ class _Scene:
             raise found
         rank, values = found
         return RendezvousInfo(_Store(self, values), rank, 2, None)
+
+    def num_nodes_waiting(self) -> int:
+        return self.waiting
 
     def is_closed(self) -> bool:
         return self.closed
@@ -207,3 +215,37 @@ def test_what_agents_say_in_a_round_is_asked_again_while_the_table_does_not_answ
         assert max(slept) <= 5
     with pytest.raises(DistStoreError):
         store.wait(["never"], timedelta(0))
+
+
+@pytest.mark.parametrize(
+    ("acts", "is_ended", "said"),
+    [
+        ([], False, ""),
+        (["joins"], False, "a node joins: the job saves first"),
+        (["is late"], False, "other nodes have met without this one: the job saves first"),
+        (["fails", "joins"], True, "the processes of b have failed: the processes start again"),
+        (["joins", "fails"], True, "the processes of b have failed: the processes start again"),
+    ],
+)
+def test_the_processes_save_for_a_node_that_joins_and_end_at_once_after_one_whose_processes_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], acts: list[str], is_ended: bool, said: str
+) -> None:
+    scene = _Scene(tmp_path, [(1, _NAMED)])
+    scene.rendezvous.next_rendezvous()
+    Handover(tmp_path).answers()  # a script that saves, or hangs
+    failed = Members(scene.table, node="b", policy=RestartPolicy(), drained=lambda: None, now=lambda: scene.now)
+    failed.joined("w")
+    waiting = 0
+    for act in acts:
+        if act == "fails":
+            failed.before_join()
+        elif act == "joins":
+            scene.waiting = 1
+        else:
+            scene.state.__dict__.update(round=1, participants={"b": 0})
+        scene.now += 1
+        waiting = scene.rendezvous.num_nodes_waiting()
+    assert bool(waiting) is is_ended
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("the job saves first") == ("joins" in acts[:1] or "is late" in acts)

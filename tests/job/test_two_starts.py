@@ -140,3 +140,44 @@ def test_a_start_that_does_not_know_that_it_has_lost_its_lease_marks_nothing_and
     job.wait(lambda _: (job.folder / "saved-second").exists())
     assert len(folder.all()) == 1
     assert [job.nodes[rank].poll() for rank in second] == [None, None]
+
+
+HANGS = """
+import os, time
+from datetime import timedelta
+import torch.distributed as dist
+from cluster_job import Run
+
+dist.init_process_group("gloo", timeout=timedelta(seconds=600))
+run, node = Run(global_batch=2, name="hangs", checkpoints="checkpoints"), os.environ["TRAINING_CLUSTER_NODE"]
+with open(os.environ["EVENTS"], "a") as file:
+    file.write('{"at": %f, "event": "begun", "node": "%s"}\\n' % (time.time(), node))
+for step in run.steps(10**6):
+    dist.all_reduce(__import__("torch").ones(1))
+    run.should_checkpoint()
+    if step == 3 and not os.path.exists("failed"):
+        if node == "n1":
+            time.sleep(1)  # n0 hangs by then
+            open("failed", "w").close()
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        time.sleep(10**6)
+    time.sleep(0.05)
+"""
+
+
+def test_a_node_whose_processes_fail_ends_a_hung_one_at_once_and_no_save_is_asked_for(
+    job: Job, endpoint: str
+) -> None:
+    (job.folder / "train.py").write_text(HANGS)
+    command, variables = cluster_run(job, 2, endpoint)
+    command[command.index("--run") + 1], command[-1] = "hangs-and-fails", str(job.folder / "train.py")
+    command[command.index("--nnodes") + 1] = "2:2"
+    for node in ("n0", "n1"):
+        job.start(node, command, **variables)
+    job.wait(lambda _: (job.folder / "failed").exists())
+    failed = (job.folder / "failed").stat().st_mtime
+    again = job.wait(lambda event: event["node"] == "n0", after=failed)
+    sys.stdout.write(f"\na peer failed while a script hung: {again['at'] - failed:.1f} s until it is started again\n")
+    said = log(job, "n0")
+    assert "the processes of n1 have failed: the processes start again on the nodes that are left" in said
+    assert "the job saves first" not in said
