@@ -25,6 +25,7 @@ from cdk_training_cluster_stacks.preflight.purchases import purchase_checks
 from cdk_training_cluster_stacks.preflight.quotas import quota_checks
 from cdk_training_cluster_stacks.preflight.stacks import stack_checks
 from cdk_training_cluster_stacks.preflight.storage import storage_checks
+from cdk_training_cluster_stacks.preflight.topics import topic_checks
 from cdk_training_cluster_stacks.preflight.zones import zone_checks
 from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import check_format, json_text
@@ -87,6 +88,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *purchase_checks(needs, now),
         *image_checks(needs),
         *storage_checks(needs),
+        *topic_checks(needs),
     )
 
 

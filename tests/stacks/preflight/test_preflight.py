@@ -1,11 +1,9 @@
 """`training-cluster preflight` on the local AWS: from a bare account to one that is ready."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import boto3
 import pytest
 
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
@@ -25,17 +23,6 @@ _P, _G = "L-417A185B", "L-DB2E81BA"
 @pytest.fixture(scope="module")
 def needs() -> Needs:
     return needs_of(str(_FILE), read_cluster_file(_FILE))
-
-
-@pytest.fixture
-def user(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    for name, value in aws.environment().items():
-        if name.startswith("AWS_"):
-            monkeypatch.setenv(name, value)
-    session = boto3.Session()
-    caller = session.client("sts", region_name=aws.region).get_caller_identity()
-    yield Aws(session=session, region=aws.region, account=caller["Account"], caller=caller["Arn"])
-    aws.clear_faults()
 
 
 def _asked(needs: Needs, user: Aws) -> dict[str, Line]:
