@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cluster_job.environment import Environment, Launcher
-from cluster_job.flight_recorder import own_folder
+from cluster_job.flight_recorder import Collectives, own_folder, read_collectives
 from cluster_job.hangs import HUNG_EXIT_CODE, Progress, Reading, judge, longest_step, write_stacks
+from cluster_job.motion import Motion, read_motion
 from cluster_job.readings import EfaCounters, Gpu, hang_reading, read_efa, read_gpus
 from cluster_job.records import Items, decoded, encoded
 
-_WAITS_PREFIX = "waits#"
+_HANGS_PREFIX = "hangs#"
 _STALE_SECONDS = 60.0
 
 
@@ -43,6 +44,8 @@ class Node:
         now: The time, in seconds since 1970.
         gpus: The job's GPUs.
         efa: What went over the node's adapters.
+        motion: What the process has done.
+        collectives: The collectives that it has begun.
         patience: For how long torch waits for a collective.
         stacks: The folder for stacks: a local one, since a file system that does not answer is a reason to stall.
         end: Ends the process.
@@ -52,6 +55,8 @@ class Node:
     now: Callable[[], float] = time.time
     gpus: Callable[[], tuple[Gpu, ...]] = read_gpus
     efa: Callable[[], EfaCounters | None] = read_efa
+    motion: Callable[[], Motion] = read_motion
+    collectives: Callable[[], Collectives] = read_collectives
     patience: Callable[[], float | None] = group_patience
     stacks: Path = field(default_factory=own_folder)
     end: Callable[[int], Any] = os._exit
@@ -92,7 +97,7 @@ class HangWatch:
         said = f"rank {rank} on {self._environment.node} has done no step for {silent:.0f} s"
         if not self._has_written:
             self._has_written = True
-            self._write(said, rank, now)
+            keep_stacks(self._node, self._run, rank, said)
         if (
             judge(silent, usual, self._readings, self._node.patience()) is Progress.HANGS
             and not at_work
@@ -100,7 +105,7 @@ class HangWatch:
             and self._all_wait(now, rank, world_size)
         ):
             said += ", and on all ranks GPUs only wait while nothing goes over EFA"
-            self._write(said, rank, now)
+            keep_stacks(self._node, self._run, rank, said)
             say(f"rank {rank} ends with status {HUNG_EXIT_CODE}, so that torchrun starts the ranks again")
             self._node.end(HUNG_EXIT_CODE)
 
@@ -108,19 +113,28 @@ class HangWatch:
         """Say to the other ranks that this one waits; return whether all do: else they may wait for one at work."""
         if self._ranks is None:
             return False
-        self._ranks.put(f"{_WAITS_PREFIX}{rank:05}", encoded({"rank": rank, "world": world_size, "at": now}))
-        items = map(decoded, self._ranks.list(_WAITS_PREFIX).values())
+        self._ranks.put(f"{_HANGS_PREFIX}{rank:05}", encoded({"rank": rank, "world": world_size, "at": now}))
+        items = map(decoded, self._ranks.list(_HANGS_PREFIX).values())
         waiting = {one["rank"] for one in items if one["world"] == world_size and one["at"] > now - _STALE_SECONDS}
         return waiting >= set(range(world_size))
 
-    def _write(self, said: str, rank: int, now: float) -> None:
-        file = self._node.stacks / self._run / f"stacks-rank-{rank}-{now:.0f}.txt"
-        try:
-            write_stacks(file, said)
-        except OSError as error:  # a full disk does not keep a process that hangs
-            say(f"{said}: its stacks could not be written to {file}: {error}")
-        else:
-            say(f"{said}: its stacks are in {file}")
+
+def keep_stacks(node: Node, run: str, rank: int, said: str) -> None:
+    """Write the stacks of this process into a file, and a line into the job's log.
+
+    Args:
+        node: Its node.
+        run: The run's name.
+        rank: Its number.
+        said: What is to be said of it.
+    """
+    file = node.stacks / run / f"stacks-rank-{rank}-{node.now():.0f}.txt"
+    try:
+        write_stacks(file, said)
+    except OSError as error:  # a full disk does not keep a process that hangs
+        say(f"{said}: its stacks could not be written to {file}: {error}")
+    else:
+        say(f"{said}: its stacks are in {file}")
 
 
 def say(sentence: str) -> None:

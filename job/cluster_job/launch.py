@@ -26,6 +26,8 @@ from cluster_job.flight_recorder import make_folder, recorder_variables
 from cluster_job.heartbeat import beating
 from cluster_job.membership import FIXED_SIZE, POLICY_VARIABLES
 from cluster_job.sending import Heartbeat
+from cluster_job.stuck import GRACE_SECONDS
+from cluster_job.stuck_watch import GRACE_VARIABLE
 from cluster_job.supervision import Limits, supervise
 from cluster_job.torch_version import TESTED_SERIES, untested_torch
 
@@ -127,6 +129,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_count,
         default=policy.no_progress_restarts,
         help="end after so many failures in a row without a new step; 0: never; %(default)s",
+    )
+    add(
+        "--hang-seconds",
+        type=_seconds,
+        default=GRACE_SECONDS,
+        metavar="TIME",
+        help="what a step may take more than the longest of the last ones; 0: no limit; 30s",
     )
     add(
         "--drain-seconds",
@@ -257,6 +266,7 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
         **recorder_variables(given.run or environment.run, variables),
         # A store that agents and workers share keeps the keys of the last round: restarted workers wait for ever.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        GRACE_VARIABLE: str(given.hang_seconds),
         **policy,
         **fixed,
     }

@@ -29,11 +29,8 @@ class Reports(Protocol):
         """Return what lies at a key; None: nothing."""
 
 
-class Items(Protocol):
-    """The items of a run, as `table.RunTable` has them."""
-
-    def put(self, key: str, value: bytes) -> None:
-        """Put a value at a key, whatever lies there."""
+class Items(Reports, Protocol):
+    """The items of a run, which are listed too."""
 
     def list(self, prefix: str) -> Mapping[str, bytes]:
         """Return the values whose keys begin with a text, by their keys."""

@@ -17,10 +17,10 @@ import torch.distributed as dist
 from torchft import Manager, ProcessGroupGloo, ProcessGroupNCCL
 
 from cluster_job.environment import Environment
-from cluster_job.reporter import Place
 from cluster_job.saving import Wish
 from cluster_job.sharing import active_replicas, share
 from cluster_job.torch_ranks import TorchRanks
+from cluster_job.work import Place
 
 BUCKET_BYTES = 64 * 2**20
 """How much of the gradients is summed in one call."""

@@ -3,9 +3,9 @@
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from statistics import fmean
 from typing import SupportsFloat
 
@@ -20,57 +20,20 @@ from cluster_job.metrics import HEARTBEAT_SECONDS, WATCHED, Report, RunMetric, S
 from cluster_job.readings import EfaCounters, Gpu
 from cluster_job.records import Records, decoded, encoded
 from cluster_job.stragglers import LocalTimes, slow_ranks
+from cluster_job.stuck_watch import HangSettings, StuckWatch
 from cluster_job.utilization import GpuUse, is_known, low_utilization
+from cluster_job.work import Place, Steps, Work
 
 REPORT_EVERY = 60.0
 LOOK_EVERY = 15.0
 _START_SECONDS = 1800.0
 """For how long a process may set up before its first step, as far as the heartbeat goes."""
 
+_SAVING_SECONDS = 600.0
+"""For how long a checkpoint may take until a rank that writes it may be stuck."""
+
 _SLOWEST = 5
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a run does, as the script says.
-
-    Attributes:
-        name: The run's name.
-        global_batch: The samples of one step over all ranks.
-        flops_per_sample: The floating-point operations for one sample. None: no MFU is reported.
-        cost_cap_usd: What the run may cost. None: there is no cap.
-    """
-
-    name: str
-    global_batch: int
-    flops_per_sample: float | None = None
-    cost_cap_usd: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """The place of a process among all of its run, which may change while replicas come and go.
-
-    Attributes:
-        rank: Its number.
-        world_size: How many processes take samples.
-        nodes: How many nodes there are, those of hot spares included: they are paid for.
-    """
-
-    rank: int
-    world_size: int
-    nodes: int
-
-
-@dataclass(kw_only=True)
-class _Steps:
-    """What the script did since the last report."""
-
-    last: int | None = None
-    samples: int = 0
-    share: int = 0
-    loss: float | None = None
 
 
 class Reporter:
@@ -87,19 +50,22 @@ class Reporter:
         *,
         records: Records | None,
         node: Node | None = None,
+        hangs: HangSettings | None = None,
     ) -> None:
         self._work, self._environment, self._sink, self._records = work, environment, sink, records
         self._node = node or Node()
         self._place = Place(rank=environment.rank, world_size=environment.world_size, nodes=environment.nodes)
-        self._watch, self._hangs = (
-            Stopwatch(),
-            HangWatch(work.name, environment, self._node, None if records is None else records.run),
-        )
+        items, hangs = None if records is None else records.run, hangs or HangSettings()
+        self._watch, self._hangs = Stopwatch(), HangWatch(work.name, environment, self._node, items)
+        self._stuck = StuckWatch(work.name, environment, self._node, items, hangs)
+        self._look_seconds = min(hangs.look_seconds, LOOK_EVERY)
         self._exchange = Exchange(records)
-        self._local, self._recent, self._steps = LocalTimes(), Recent(), _Steps()
+        self._local, self._recent, self._steps = LocalTimes(), Recent(), Steps()
         self._failed: set[str] = set()
         self._alive = self._reported = self._node.now()
         self._says_alive = False
+        self._looked, self._saves_since = self._alive, math.inf
+        self._hang: Mapping[str, object] | None = None
         self._ledger = Ledger(self._alive, self._before())
         self._beaten = 0.0
         self._wants_loss = True
@@ -148,6 +114,7 @@ class Reporter:
         if self._wants_loss and loss is not None:
             self._wants_loss = False
             value = float(getattr(loss, "detach", lambda: loss)())  # torch warns of what has a gradient
+        self._stuck.add(seconds)
         with self._lock:
             self._alive, self._says_alive = self._node.now(), False
             self._ledger.step_done(self._alive, step, seconds)
@@ -156,6 +123,15 @@ class Reporter:
             self._steps.samples += samples
             self._steps.share += share
             self._steps.loss = self._steps.loss if value is None else value
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Say that the process writes a checkpoint inside: for 10 minutes that is no hang."""
+        self._saves_since = self._node.now()
+        try:
+            yield
+        finally:
+            self._saves_since = math.inf
 
     def saved(self, is_whole: bool) -> None:
         """Count a checkpoint.
@@ -186,7 +162,7 @@ class Reporter:
 
     def look(self) -> None:
         """Do what is due: look for a hang, report, send a heartbeat."""
-        now = self._node.now()
+        now = self._looked = self._node.now()
         self._attempt("the look for a hang", lambda: self._look_for_hang(now))
         if self._environment.local_rank == 0:
             self._attempt("reading the GPUs", lambda: self._read_gpus(now))
@@ -198,8 +174,28 @@ class Reporter:
             self._attempt("the heartbeat", self._beat)
 
     def _loop(self) -> None:
-        while not self._ended.wait(LOOK_EVERY):
-            self.look()
+        while not self._ended.wait(self._look_seconds):
+            self.look_for_stuck_ranks()
+            if self._node.now() - self._looked >= LOOK_EVERY:
+                self.look()
+
+    def look_for_stuck_ranks(self) -> None:
+        """Say where this process stands if its step is overdue, and report the ranks that the others wait for."""
+        self._attempt("the look for ranks that are stuck", self._look_for_stuck_ranks)
+
+    def _look_for_stuck_ranks(self) -> None:
+        now, place, step = self._node.now(), self._place, self._steps.last
+        is_saving = 0 <= now - self._saves_since < _SAVING_SECONDS
+        found = self._stuck.look(
+            now - self._alive,
+            step=-1 if step is None else step,
+            at_work=self._says_alive or is_saving,
+            rank=place.rank,
+            world_size=place.world_size,
+        )
+        if found is not None:
+            self._hang = {"at": round(now, 3), "sentence": found.sentence}
+            self._report(now)
 
     def _attempt(self, what: str, act: Callable[[], object]) -> None:
         """Do something that must never end the training; say once for each kind of error that it failed."""
@@ -247,7 +243,9 @@ class Reporter:
         def read() -> None:
             report = None if self._records is None else self._records.reports.read(self._work.name)
             if report is not None:
-                found.append(Totals(**decoded(report.value)["totals"]))
+                before = decoded(report.value)
+                self._hang = before.get("hang")
+                found.append(Totals(**before["totals"]))
 
         if self._environment.rank == 0:
             self._attempt("reading what was known", read)
@@ -265,7 +263,7 @@ class Reporter:
 
     def _report(self, now: float, *, complete: bool | None = None) -> None:
         with self._lock:
-            steps, self._steps = self._steps, _Steps(last=self._steps.last, loss=self._steps.loss)
+            steps, self._steps = self._steps, Steps(last=self._steps.last, loss=self._steps.loss)
             place = self._place
             period = self._ledger.close_period(now, usd_per_hour=self._usd_per_hour)
             if complete is not None:
@@ -299,6 +297,7 @@ class Reporter:
                 "world_size": place.world_size,
                 "slowest_ranks": [[one.rank, round(one.factor, 3)] for one in slow[:_SLOWEST]],
                 "low_utilization": low,
+                "hang": self._hang,
                 "likely_cause": None if cause is None else {"kind": cause.kind.value, "sentence": cause.sentence},
             },
         )
@@ -352,7 +351,7 @@ class Reporter:
             return None
         return 100 * self._work.flops_per_sample * rate / (peak * place.world_size)
 
-    def _values(self, now: float, place: Place, period: Period, steps: _Steps) -> Mapping[RunMetric, float | None]:
+    def _values(self, now: float, place: Place, period: Period, steps: Steps) -> Mapping[RunMetric, float | None]:
         refused, self._has_refused = self._has_refused, False
         is_known = refused or steps.loss is not None
         cost, cap = self._ledger.totals.cost_usd, self._work.cost_cap_usd

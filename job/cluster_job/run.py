@@ -16,10 +16,11 @@ from cluster_job.exits import Exit
 from cluster_job.handover import Handover
 from cluster_job.holding import Hold
 from cluster_job.progress import StepFile
-from cluster_job.reporter import Reporter, Work
+from cluster_job.reporter import Reporter
 from cluster_job.saving import Saver
 from cluster_job.sending import make_hold, make_reporter
 from cluster_job.sharing import ANY_SIZE, share
+from cluster_job.work import Work
 
 if TYPE_CHECKING:
     from cluster_job.replicas import Replicas
@@ -123,7 +124,8 @@ class Run:
                     self._report(step, loss=None, samples=None)
                 progress.done(self._done)
             if "_saver" in vars(self):
-                self._saver.finish()
+                with self._reporter.saving():
+                    self._saver.finish()
         except BaseException:  # the script failed or left the loop: it is not kept waiting for a last report
             self._reporter.stop()
             raise
@@ -202,7 +204,7 @@ class Run:
             flops_per_sample=self.flops_per_sample,
             cost_cap_usd=self.cost_cap_usd,
         )
-        return make_reporter(work, self.environment)
+        return make_reporter(work, self.environment, is_alone=self._replicas is None)
 
     @cached_property
     def _hold(self) -> Hold:
@@ -226,7 +228,8 @@ class Run:
             state: What to save, by name.
         """
         loss = None if self._loss is None else float(self._loss)
-        self._saver.checkpoint(state, self._done, last=self._last, loss=loss)
+        with self._reporter.saving():
+            self._saver.checkpoint(state, self._done, last=self._last, loss=loss)
 
     def restore(self, state: State, *, step: int | None = None, trusted: bool = False) -> bool:
         """Load the newest whole checkpoint that all ranks can read into the state; return whether there was one.

@@ -16,20 +16,23 @@ from cluster_job.holding import Hold
 from cluster_job.lease import HELD, TOKEN, Lease, LeaseView, owner_of
 from cluster_job.metrics import CloudWatch, Lines, Report, RunMetric
 from cluster_job.records import REPORTS, Records
-from cluster_job.reporter import Reporter, Work
+from cluster_job.reporter import Reporter
+from cluster_job.stuck_watch import HangSettings
 from cluster_job.table import KEPT_REPORT_SECONDS, open_table
+from cluster_job.work import Work
 
 _METADATA = "http://169.254.169.254/latest"
 _BOARD = Path("/sys/devices/virtual/dmi/id/board_asset_tag")
 _SECONDS = 2.0
 
 
-def make_reporter(work: Work, environment: Environment) -> Reporter:
+def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True) -> Reporter:
     """Return what reports a run of this process.
 
     Args:
         work: What the run does.
         environment: The process's cluster and place.
+        is_alone: Whether all ranks wait for each one. Default: - they do, unlike replicas.
     """
     cluster, sink = environment.cluster, _cloudwatch(environment)
     if cluster is None or sink is None:
@@ -43,7 +46,8 @@ def make_reporter(work: Work, environment: Environment) -> Reporter:
         reports = open_table(table, REPORTS, region=region, kept_seconds=KEPT_REPORT_SECONDS)
         records = Records(run=own, reports=reports)
     node = Node(instance_id=lambda: _instance_of(environment))
-    return Reporter(work, environment, sink, records=records, node=node)
+    hangs = HangSettings.of(os.environ, environment) if is_alone else HangSettings(grace=0)
+    return Reporter(work, environment, sink, records=records, node=node, hangs=hangs)
 
 
 def make_hold(run: str, environment: Environment, *, is_alone: bool) -> Hold:

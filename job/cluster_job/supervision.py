@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cluster_job.drain import DRAIN_FOLDER, DrainRequest, drain_request, write_drain_request
 from cluster_job.exits import Exit
+from cluster_job.motion import children
 
 _POLL_SECONDS = 0.5
 
@@ -85,7 +86,7 @@ class _Supervisor:
             return
         if self._drained is None:
             _say(f"{found.sentence}: the job saves and ends")
-        workers = _children(process.pid)
+        workers = children(process.pid)
         if not self._drained_workers:
             self._drained_workers = workers
             for worker in workers:
@@ -143,15 +144,6 @@ def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread has ended
-            found += [int(child) for child in task.read_text().split()]
-    return found
 
 
 def _send(pid: int, number: signal.Signals) -> None:

@@ -15,8 +15,9 @@ from cluster_job.hangs import HUNG_EXIT_CODE
 from cluster_job.metrics import PEAK_FLOPS, CloudWatch, Lines
 from cluster_job.readings import EfaCounters, Gpu
 from cluster_job.records import Records, decoded
-from cluster_job.reporter import LOOK_EVERY, Reporter, Work
+from cluster_job.reporter import LOOK_EVERY, Reporter
 from cluster_job.table import Versioned
+from cluster_job.work import Work
 from fake_service import FakeService
 
 _CLUSTER = Cluster(cluster="llama", node_group="workers", region="us-east-1", node_hour_usd=55.0)

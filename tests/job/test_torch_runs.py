@@ -19,7 +19,7 @@ from cluster_job.checkpoints import CheckpointFolder
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
 from cluster_job.replicas import Replicas
-from cluster_job.reporter import Place
+from cluster_job.work import Place
 
 pytestmark = pytest.mark.torch
 

@@ -28,9 +28,11 @@ class TorchrunJob:
         endpoint: The address of DynamoDB.
         run: The run's name.
         nnodes: How many nodes train: `MIN:MAX`.
+        script: What they train with.
     """
 
-    def __init__(self, folder: Path, endpoint: str, *, run: str, nnodes: str) -> None:
+    def __init__(self, folder: Path, endpoint: str, *, run: str, nnodes: str, script: Path = SCRIPT) -> None:
+        self._script = script
         self.events_file = folder / "events"
         self.events_file.touch()
         self._folder = folder
@@ -53,7 +55,7 @@ class TorchrunJob:
     def start(self, node: str, *options: str, arguments: tuple[str, ...] = (), **variables: str) -> None:
         """Start a node."""
         command = [str(BIN / "cluster-run"), *self._arguments, *options]
-        script = ["torchrun", "--local-addr=127.0.0.1", str(SCRIPT), str(self._folder), *arguments]
+        script = ["torchrun", "--local-addr=127.0.0.1", str(self._script), str(self._folder), *arguments]
         with (self._folder / f"{node}.log").open("ab") as log:
             self.nodes[node] = subprocess.Popen(
                 [*command, *script],

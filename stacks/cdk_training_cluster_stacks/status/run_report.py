@@ -39,6 +39,13 @@ class Cause(BaseModel):
     sentence: Line
 
 
+class Hang(BaseModel):
+    """The last time that the ranks of a run waited for one that was stuck."""
+
+    at: Amount
+    sentence: Line
+
+
 class RunReport(BaseModel):
     """The fields of a report, and its metrics by their names."""
 
@@ -52,6 +59,7 @@ class RunReport(BaseModel):
     slowest_ranks: list[tuple[Count, Amount]] = Field(default=[], max_length=100)
     low_utilization: Line | None = None
     likely_cause: Cause | None = None
+    hang: Hang | None = None
 
     @property
     def time(self) -> datetime:

@@ -13,6 +13,7 @@ from cluster_contract.runs import REPORTS, RunMetric
 from cluster_contract.spend import usd_text
 
 _SILENT_AFTER = timedelta(minutes=5)  # rank 0 reports once a minute
+_HANG_SECONDS = 86_400
 _SHOWN, _SLOWEST = 20, 3
 
 Reports: TypeAlias = Sequence[tuple[str, RunReport]]
@@ -52,6 +53,9 @@ class Runs(Part[Reports]):
             yield f"{run}: {', '.join(_facts(one, moment.now))}."
             if one.totals.finished:
                 continue
+            since_hang = moment.now.timestamp() - one.hang.at if one.hang else _HANG_SECONDS
+            if one.hang and since_hang < _HANG_SECONDS:
+                yield f"{run}: {span(timedelta(seconds=since_hang))} ago {one.hang.sentence}."
             if one.low_utilization:
                 yield f"{run}: low utilization: {one.low_utilization}."
             if one.likely_cause:
