@@ -42,6 +42,7 @@ from moto.s3.responses import S3Response
 from moto.sagemaker.responses import SageMakerResponse
 from moto.servicequotas.responses import ServiceQuotasResponse
 from moto.ssm.responses import SimpleSystemManagerResponse
+from moto.sts.responses import TokenResponse
 
 from local_aws import settings
 from local_aws.cloudformation.api import CloudFormationApi
@@ -81,6 +82,7 @@ from local_aws.services import (
     quotas,
     reserved_launches,
     resource_groups,
+    role_sessions,
     roles,
     run_command,
     scaling_activities,
@@ -211,6 +213,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (EventsHandler, events.authorized(EventsHandler.put_events), "asks no policy"),
     (EventsBackend, events.checked_events(EventsBackend.put_events), "takes events in the name of AWS"),
     (Rule, events.with_functions(Rule.send_to_targets), "calls no functions"),
+    (TokenResponse, role_sessions.authorized(TokenResponse.assume_role), "gives sessions of any role to anybody"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (IamResponse, simulations.simulate_principal_policy, "missing"),
     (LambdaResponse, invocations.invoke, "needs Docker"),

@@ -126,6 +126,16 @@ class Steering(ABC):
         """Empty the record of calls."""
         self._control("forget-calls", {})
 
+    def instance_credentials(self, role_name: str, instance_id: str) -> dict[str, str]:
+        """Return credentials of an instance's role, which EC2 gives to the instance.
+
+        Args:
+            role_name: The role's name.
+            instance_id: The instance's id, which names the session.
+        """
+        request = {**self._place, "role": role_name, "instance_id": instance_id}
+        return dict(self._control("instance-credentials", request))
+
     def set_launch_time(self, launch_time: datetime, *instance_ids: str) -> None:
         """Let instances have been launched at another time.
 

@@ -94,7 +94,7 @@ def test_a_session_of_a_role_sends_only_what_its_role_allows(aws: LocalAws) -> N
     role = iam.create_role(RoleName="node", AssumeRolePolicyDocument=json.dumps(document))["Role"]
     policy = {"Version": "2012-10-17", "Statement": [allowed]}
     iam.put_role_policy(RoleName="node", PolicyName="reports", PolicyDocument=json.dumps(policy))
-    given = aws.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="i-0a1b2c3d")["Credentials"]
+    given = aws.instance_credentials("node", "i-0a1b2c3d")
     own_client = aws.client("events")
     session = boto3.client(
         "events",
