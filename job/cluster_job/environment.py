@@ -18,6 +18,8 @@ PREFIX = "TRAINING_CLUSTER_"
 UNNAMED = "run"
 """What a run is called that has no name."""
 
+_CREDENTIALS = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+
 
 class Launcher(Enum):
     """What started the processes of a job, from which they know their places."""
@@ -43,6 +45,7 @@ class Cluster:
         checkpoint_url: The S3 address for checkpoints. Default: - there is none.
         node_hour_usd: The price of a node in USD an hour. Default: - unknown.
         metric_namespace: The namespace of the cluster's metrics in CloudWatch.
+        credentials_url: Where the node gives credentials of the jobs' role. Default: - the node gives none.
     """
 
     cluster: str
@@ -54,6 +57,7 @@ class Cluster:
     checkpoint_url: str | None = None
     node_hour_usd: float | None = None
     metric_namespace: str = "CdkTrainingCluster"
+    credentials_url: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,9 @@ _VARIABLES: Mapping[Launcher, tuple[str, ...]] = {
 def read_environment(environ: Mapping[str, str] | None = None, *, job_file: Path = JOB_FILE) -> Environment:
     """Return the environment of this process; a process without a cluster or a launcher is rank 0 of 1.
 
+    The process, and what it starts, take the credentials of the jobs' role from their node, where no variable names
+    another place for these: of a root's process too, since the nodes' role may not do what jobs do.
+
     Args:
         environ: The environment variables. Default: - the process's own.
         job_file: The node's file for jobs.
@@ -123,10 +130,13 @@ def read_environment(environ: Mapping[str, str] | None = None, *, job_file: Path
         field: _number(values, name, default=int(field in _COUNTS))
         for field, name in zip(_PLACES, names, strict=True)
     }
+    cluster = read_cluster(values, job_file=job_file)
+    if environ is None and cluster is not None and cluster.credentials_url:
+        os.environ.setdefault(_CREDENTIALS, cluster.credentials_url)
     return Environment(
         launcher=launcher,
         run=run_name(values),
-        cluster=read_cluster(values, job_file=job_file),
+        cluster=cluster,
         node=values.get("TRAINING_CLUSTER_NODE") or socket.gethostname(),
         **place,
     )

@@ -21,6 +21,8 @@ KEPT_SECONDS = 14 * 86_400
 KEPT_REPORT_SECONDS = 400 * 86_400
 """The same for the last report of a run, which holds its cost and goes on after a pause."""
 
+_NODES_OWN = "replaced-before-service/"
+
 PATIENCE_SECONDS = 600
 PAUSE_SECONDS = 30
 
@@ -57,9 +59,14 @@ class RunTable:
         table: The table's name.
         run: The run's name.
         kept_seconds: How long after its last change an item stays.
+
+    Raises:
+        ValueError: The name is kept for the nodes.
     """
 
     def __init__(self, client: "DynamoDBClient", table: str, run: str, *, kept_seconds: float = KEPT_SECONDS) -> None:
+        if run.startswith(_NODES_OWN):
+            raise ValueError(f"the name of a run must not start with {_NODES_OWN}, got {run!r}: give it another name")
         self._client = client
         self._table = table
         self._run = run

@@ -1,6 +1,7 @@
 """What a process of a job reads under each launcher and under none, with a cluster and without."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,24 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(
     file.write_text(content)
     with pytest.raises(ValueError, match=message):
         read_environment(variables, job_file=file)
+
+
+def test_a_process_and_its_children_take_the_credentials_of_jobs_where_nothing_names_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "job.json"
+    url = "http://127.0.0.1:301/job-role"
+    place = {"cluster": "pod", "node_group": "workers", "region": "eu-north-1"}
+    name = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+    monkeypatch.setattr(os, "environ", {})
+    file.write_text(json.dumps(place))
+    read_environment(job_file=file)
+    assert name not in os.environ
+    file.write_text(json.dumps({**place, "credentials_url": url}))
+    read_environment({}, job_file=file)
+    assert name not in os.environ
+    read_environment(job_file=file)
+    assert os.environ[name] == url
+    os.environ[name] = "http://127.0.0.1:1/own"
+    read_environment(job_file=file)
+    assert os.environ[name] == "http://127.0.0.1:1/own"
