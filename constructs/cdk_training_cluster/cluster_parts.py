@@ -151,7 +151,8 @@ def make_prometheus(cluster: "TrainingCluster", observability: Observability | N
         alert_topic=cluster.alert_topic,
         encryption_key=cluster.encryption_key,
     )
-    made.grant_write(cluster.role)
+    # The collector is no process of root's.
+    made.grant_write(cluster.job_role if cluster.orchestrator.serves_job_role else cluster.role)
     return made
 
 

@@ -23,6 +23,7 @@ COMPLETED = (
 )
 AMAZON_LINUX = 'ID="amzn"\nID_LIKE="fedora"\nVERSION_ID="2023"\n'
 UBUNTU = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"
+JOB_ROLE = "arn:aws:iam::111122223333:role/jobs"
 UPDATE_TIMERS = ("apt-daily.timer", "apt-daily-upgrade.timer")
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 EBS = "Amazon Elastic Block Store"
@@ -103,6 +104,8 @@ esac
     "modprobe": "",
     "mount": """touch "$SANDBOX/mounted" """,
     "mount.lustre": "",
+    "id": """if [[ $* == -u ]]; then echo 1000; else cat "$SANDBOX/users/${@: -1}" 2>/dev/null; fi""",
+    "nft": "",
     "sleep": "",
     "snap": """cp "$SANDBOX/packages/aws-cli"/* "$SANDBOX/bin/" """,
     "systemctl": """
@@ -148,6 +151,7 @@ _PACKAGES = {
     "amazon-cloudwatch-agent.deb": "amazon-cloudwatch-agent-ctl",
     "aws-cli": "aws",
     "mdadm": "mdadm",
+    "nftables": "nft",
     "xfsprogs": "mkfs.xfs",
 }
 
@@ -180,7 +184,7 @@ class NodeSandbox:
         self.sandbox = directory / "sandbox"
         self.home = self.root / "opt/cdk-training-cluster"
         self.vendor, self.collector_seconds = vendor, collector_seconds
-        for path in ("bin", "tools", "fail", "labels", "masked", "packages", "s3", "units"):
+        for path in ("bin", "tools", "fail", "labels", "masked", "packages", "s3", "units", "users"):
             (self.sandbox / path).mkdir(parents=True)
         for path in ("dev", "etc/dnf", "sys/class/infiniband/rdmap0s6", "opt/aws/neuron/bin"):
             (self.root / path).mkdir(parents=True)
@@ -272,6 +276,7 @@ class NodeSandbox:
     def bare(self) -> Self:
         """Let the image lack what the scripts can install."""
         self.lacks("mount.lustre")
+        self.lacks("nft")
         self.lacks("amazon-cloudwatch-agent-ctl")
         return self
 

@@ -68,7 +68,14 @@ class NodeSetup:
 
 
 class FleetOwners(ABC):
-    """Say how the nodes of each group are launched, and make what launches them."""
+    """Say how the nodes of each group are launched, and make what launches them.
+
+    Attributes:
+        serves_job_role: Whether nodes give their users credentials of the jobs' role, and those of their own to root
+            alone.
+    """
+
+    serves_job_role: bool = False
 
     @abstractmethod
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:
@@ -123,6 +130,8 @@ class FleetOwners(ABC):
 
 class AutoScaling(FleetOwners):
     """Launch nodes with Auto Scaling groups, and with Spot Fleets where `Capacity.spot_fleet()` asks for them."""
+
+    serves_job_role: bool = True
 
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:
         """Return what the group's launch templates say."""

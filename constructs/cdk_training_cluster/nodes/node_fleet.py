@@ -153,6 +153,8 @@ class NodeFleet(Construct):
         self.reports_efa_traffic: bool = policy is not None and not policy.is_off and policy.has_signal("efa")
         self._connections = network.connections
         owners = _owners or AutoScaling()
+        serves = owners.serves_job_role and self.job_role is not role
+        self._job_role_of_users = self.job_role if serves else None
         allow(self, encryption_key, *owners.key_users(node_group))
         self._tag()
         for rule, sentence in node_group_warnings(nodes).items():
@@ -346,6 +348,7 @@ class NodeFleet(Construct):
                 cluster_name=self.cluster_name,
                 node_group=group.name,
                 role=self.role,
+                job_role=self._job_role_of_users,
                 instance_type=instance_types[0],
                 expected=expected_nodes(instance_types, efa_devices(layout.interfaces)),
                 efa=layout.efa,

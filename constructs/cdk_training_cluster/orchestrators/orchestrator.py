@@ -118,7 +118,7 @@ class Orchestrator(FleetOwners):
         Args:
             cluster: The cluster, of which nothing is made yet but its network, file system and nodes' role.
         """
-        return cluster.role
+        return make_job_role(cluster, node_role=cluster.role) if self.serves_job_role else cluster.role
 
     def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
         """Make what must be there before the nodes' owners.
@@ -206,7 +206,3 @@ class NoOrchestrator(AutoScaling, Orchestrator):
     def kind(self) -> OrchestratorKind:
         """None."""
         return OrchestratorKind.NONE
-
-    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
-        """Make a role that nodes take for the processes of users."""
-        return make_job_role(cluster, node_role=cluster.role)

@@ -8,7 +8,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import NodeGroup, SlurmCluster, TrainingCluster
+from cdk_training_cluster import Capacity, NodeGroup, Observability, SlurmCluster, TrainingCluster
 from cdk_training_cluster.nodes.job_role import PODS, make_job_role
 from cluster_contract.health import REPORT_DETAIL_TYPE, report_source
 from local_aws.policies import Call, is_allowed
@@ -127,4 +127,38 @@ def test_nodes_and_services_that_a_cluster_names_take_the_role_and_pods_with_tag
     assert trusted == {
         str({"AWS": stack.resolve(nodes.role_arn)}): "sts:AssumeRole",
         str({"Service": PODS}): ["sts:AssumeRole", "sts:TagSession"],
+    }
+
+
+def test_nodes_and_login_nodes_learn_which_role_they_give_to_their_users() -> None:
+    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+    fleet = NodeGroup("extras", instance_types=["g5.xlarge"], count=1, capacity=Capacity.spot_fleet(max_price=1.0))
+    for kind, groups, expected in ((TrainingCluster, [group, fleet], 2), (SlurmCluster, [group], 2)):
+        stack = new_stack()
+        cluster = kind(stack, "Pod", cluster_name="pod", availability_zone="us-east-1b", node_groups=groups)
+        role = stack.resolve(cluster.job_role.role_arn)
+        templates = resources(stack, "AWS::EC2::LaunchTemplate").values()
+        user_data = [str(each["Properties"]["LaunchTemplateData"]["UserData"]) for each in templates]
+        assert len(user_data) == expected
+        assert [("JOB_ROLE=" in each, str(role) in each) for each in user_data] == [(True, True)] * expected
+
+
+def test_the_collector_which_is_no_process_of_root_s_signs_with_the_role_of_jobs() -> None:
+    stack = new_stack()
+    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+    cluster = TrainingCluster(
+        stack,
+        "Pod",
+        cluster_name="pod",
+        availability_zone="us-east-1b",
+        node_groups=[group],
+        observability=Observability.prometheus(),
+    )
+    policies = {
+        role.node.id: str(resources(stack, "AWS::IAM::Policy", {"Roles": [stack.resolve(role.role_name)]}))
+        for role in (cluster.role, cluster.job_role)
+    }
+    assert {name: "aps:RemoteWrite" in each for name, each in policies.items()} == {
+        "NodeRole": False,
+        "JobRole": True,
     }

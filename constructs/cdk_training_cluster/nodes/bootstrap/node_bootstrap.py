@@ -130,10 +130,10 @@ def lustre_interfaces(instance_type: InstanceTypeInfo) -> int:
 class NodeBootstrap(Construct):
     """Make the scripts that set a node up, and the user data that fetches and runs them.
 
-    In this order: Ubuntu's own updates pause, the program `cluster-node`, the user's scripts before, limits, kernel
-    hold, local NVMe, EFA check, Lustre client, mount, environment, CloudWatch agent, Neuron reader, collector for
-    Prometheus, the user's scripts after, updates resume, and the node is verified. The first step that fails ends it:
-    the node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
+    In this order: Ubuntu's own updates pause, the program `cluster-node`, the jobs' role, the user's scripts before,
+    limits, kernel hold, local NVMe, EFA check, Lustre client, mount, environment, CloudWatch agent, Neuron reader,
+    collector for Prometheus, the user's scripts after, updates resume, and the node is verified. The first step that
+    fails ends it: the node stays up, and its console output, `/var/lib/cdk-training-cluster/bootstrap.json`, the log
     `/var/log/cdk-training-cluster.log` and the metric `NODE_METRICS.bootstrap_failed` say which. Running it again,
     `bash /opt/cdk-training-cluster/scripts/bootstrap.sh`, changes nothing that is right already. The collector is
     the exception: a node starts without it, and `NODE_METRICS.collector_failed` says so.
@@ -161,6 +161,7 @@ class NodeBootstrap(Construct):
         cluster_name: str,
         node_group: str,
         role: iam.IGrantable,
+        job_role: iam.IRole | None = None,
         instance_type: InstanceTypeInfo,
         efa: bool = False,
         efa_traffic: bool = False,
@@ -184,6 +185,8 @@ class NodeBootstrap(Construct):
             cluster_name: The value of the metrics' dimension `Cluster`.
             node_group: The value of the metrics' dimension `NodeGroup`.
             role: The instance role; it is given what the scripts need.
+            job_role: The role that users of the nodes get credentials of, while root alone reaches those of the
+                instance role. Default: - every user reaches the instance role's.
             instance_type: The facts about the nodes' type; its accelerators decide what is measured.
             efa: Whether the nodes have Elastic Fabric Adapters: then a node whose image has no driver for
                 them fails, where it would train over TCP and say nothing. Default: - no.
@@ -247,6 +250,7 @@ class NodeBootstrap(Construct):
                     **({} if joins_disks else {"DISKS_TAKEN": "yes"}),
                     **_utilization_settings(utilization_command, instance_type),
                     **({"RUNS_TABLE": runs_table} if runs_table else {}),
+                    **({} if job_role is None else {"JOB_ROLE": job_role.role_arn}),
                     **({"NODE_HOUR_USD": f"{node_hour_usd:g}"} if node_hour_usd else {}),
                 }
             )

@@ -10,13 +10,16 @@ from cdk_training_cluster.nodes.owners import Launch
 _Environment = batch.CfnComputeEnvironment
 
 # Spot and GPU settings are the image's own. A job that is ended gets two minutes to write a checkpoint, and the agent
-# takes no job before the node is set up: the file system is mounted, and EFA works.
+# takes no job before the node is set up: the file system is mounted, and EFA works. Containers of multi-node jobs are
+# in the network mode awsvpc: they have the jobs' role, and do not reach that of the nodes.
 # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
+# https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
 _AGENT = """\
 #!/bin/bash
 mkdir -p /etc/ecs /etc/systemd/system/ecs.service.d
 echo ECS_CONTAINER_STOP_TIMEOUT=120s >> /etc/ecs/ecs.config
 echo ECS_IMAGE_PULL_BEHAVIOR=prefer-cached >> /etc/ecs/ecs.config
+echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config
 cat > /etc/systemd/system/ecs.service.d/10-cdk-training-cluster.conf <<'UNIT'
 [Service]
 ExecStartPre=/bin/grep -q '"state": "ready"' /var/lib/cdk-training-cluster/bootstrap.json

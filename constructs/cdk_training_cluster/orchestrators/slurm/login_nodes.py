@@ -42,6 +42,7 @@ def make_login_group(
         cluster_name=cluster.cluster_name,
         node_group=LOGIN_GROUP,
         role=cluster.role,
+        job_role=cluster.job_role,
         instance_type=info,
         mount=cluster.mount,
         scripts_after=scripts_after,

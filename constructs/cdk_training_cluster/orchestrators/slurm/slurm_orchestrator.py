@@ -14,7 +14,6 @@ from cdk_training_cluster.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
-from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -60,6 +59,7 @@ class SlurmOrchestrator(Orchestrator):
     """
 
     pcs_cluster: pcs.CfnCluster
+    serves_job_role: bool = True
 
     def __init__(self, slurm: SlurmSettings) -> None:
         """Take the settings.
@@ -92,10 +92,6 @@ class SlurmOrchestrator(Orchestrator):
         # The policy that AWS asks for: it names no resource.
         role.add_to_policy(iam.PolicyStatement(actions=["pcs:RegisterComputeNodeGroupInstance"], resources=["*"]))
         return role
-
-    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
-        """Make a role that nodes take for the processes of users."""
-        return make_job_role(cluster, node_role=cluster.role)
 
     def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
         """Make the cluster of AWS PCS and the delivery of its logs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.agent.cluster_node import health_service
+from cdk_training_cluster.nodes.agent.cluster_node import connections, health_service
 from max_seconds import MAX_SECONDS
 
 # A preface and settings, and headers that end the stream 1.
@@ -53,8 +53,8 @@ def _answer(connection: socket.socket) -> bytes:
 def test_idle_connections_take_a_few_threads_and_others_are_closed(
     monkeypatch: pytest.MonkeyPatch, connect: Connect, of_a_user: int, of_all: int
 ) -> None:
-    monkeypatch.setattr(health_service, "_MAX_CONNECTIONS_OF_A_USER", of_a_user)
-    monkeypatch.setattr(health_service, "_MAX_CONNECTIONS", of_all)
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", of_a_user)
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", of_all)
     before = threading.active_count()
     kept = [connect() for _ in range(3)]
     assert all(b'"fail_count": 0' in _answer(one) for one in kept)

@@ -1,11 +1,12 @@
 """What an operator sees of a script that fails, and what a later attempt mends."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from node_sandbox import AMAZON_LINUX, UBUNTU, NodeSandbox
+from node_sandbox import AMAZON_LINUX, JOB_ROLE, UBUNTU, NodeSandbox
 
 MakeNode = Callable[..., NodeSandbox]
 
@@ -28,6 +29,10 @@ FAILURES = [
     (AMAZON_LINUX, "curl", "169.254.169.254", "hook"),
     (AMAZON_LINUX, "aws", "describe-auto-scaling-instances", "hook"),
     (AMAZON_LINUX, "aws", "complete-lifecycle-action", "hook"),
+    (AMAZON_LINUX, "nft", "", "metadata"),
+    (AMAZON_LINUX, "dnf", "nftables", "metadata"),
+    (AMAZON_LINUX, "systemctl", "restart cdk-training-cluster-credentials", "credentials"),
+    (UBUNTU, "apt-get", "nftables", "metadata"),
     (UBUNTU, "systemctl", "stop apt-daily", "updates"),
     (UBUNTU, "systemctl", "start apt-daily", "updates"),
     (UBUNTU, "dpkg-query", "", "kernel"),
@@ -50,7 +55,9 @@ def test_a_step_that_fails_is_named_where_an_operator_looks(
     make_node: MakeNode, os_release: str, command: str, arguments: str, step: str
 ) -> None:
     node = make_node(os_release=os_release, vendor=AcceleratorVendor.NEURON).bare()
-    node.change_settings(SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")], LAUNCH_HOOK="ready")
+    node.change_settings(
+        SCRIPTS_BEFORE=[node.user_script("setup.sh", "true")], LAUNCH_HOOK="ready", JOB_ROLE=JOB_ROLE
+    )
     node.in_states("Warmed:Pending:Wait")
     node.fail(command, arguments)
     result = node.bootstrap()
@@ -65,13 +72,14 @@ def test_a_step_that_fails_is_named_where_an_operator_looks(
 
 
 def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_node: MakeNode) -> None:
-    # findmnt, blkid and timedatectl answer questions, snap serves the user data, sleep is a pause; disks have a table
-    # of their own, and so have file systems with EFA and collectors.
+    # findmnt, blkid, id and timedatectl answer questions, snap serves the user data, sleep is a pause; disks have a
+    # table of their own, and so have file systems with EFA and collectors.
     elsewhere = {
         "lnetctl",
         "lustre_rmmod",
         "findmnt",
         "blkid",
+        "id",
         "snap",
         "docker",
         "sleep",
@@ -98,6 +106,11 @@ def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_nod
             lambda node: node.fail("systemctl", "fsx.mount"),
             "cannot be mounted at /fsx: look at the security",
         ),
+        (
+            {"JOB_ROLE": JOB_ROLE},
+            lambda node: node.fail("nft"),
+            "every job could use the nodes' role: the firewall took no rule for the instance metadata service",
+        ),
         ({}, lambda node: node.fail("modprobe", "lustre"), "does not fit kernel 6.8.0-1040-aws"),
         ({}, lambda node: node.write("etc/os-release", "ID=arch"), "this operating system is not known"),
         ({}, lambda node: node.write("etc/dnf/dnf.conf", "gpgcheck=1\n"), "has no section [main]"),
@@ -110,7 +123,7 @@ def test_the_table_of_failures_has_every_stand_in_that_a_step_relies_on(make_nod
 )
 def test_what_an_operator_can_put_right_is_said_in_a_sentence(
     make_node: MakeNode,
-    settings: dict[str, AcceleratorVendor],
+    settings: dict[str, Any],
     break_node: Callable[[NodeSandbox], None],
     message: str,
 ) -> None:

@@ -79,7 +79,10 @@ def test_a_node_without_file_system_efa_or_accelerator_does_without_their_steps(
 def test_the_nodes_commands_are_on_the_path_and_run(make_node: MakeNode) -> None:
     node = make_node()
     assert node.bootstrap().returncode == 0
-    for command, said in (("cluster-node", "give one of drain"), ("wait-for-dataset", "usage: wait-for-dataset")):
+    for command, said in (
+        ("cluster-node", "give one of credentials"),
+        ("wait-for-dataset", "usage: wait-for-dataset"),
+    ):
         result = node.run(str(node.root / "usr/local/bin" / command))
         assert (result.returncode, said in result.stderr) == (2, True)
 
@@ -90,10 +93,10 @@ def test_the_environment_of_a_caller_leads_the_node_s_commands_nowhere(make_node
     program = node.root / "usr/local/bin/cluster-node"
     elsewhere = {"ROOT": str(tmp_path / "elsewhere"), "PATH": os.defpath, "LD_LIBRARY_PATH": str(tmp_path)}
     done = subprocess.run([program], env=elsewhere, capture_output=True, text=True, check=False)
-    assert (done.returncode, "give one of drain" in done.stderr) == (2, True)
+    assert (done.returncode, "give one of credentials" in done.stderr) == (2, True)
     text = program.read_text()
     assert f"export ROOT='{node.root}'\n" in text
-    assert "unset LD_LIBRARY_PATH\n" in text
+    assert "unset LD_LIBRARY_PATH AWS_CONTAINER_CREDENTIALS_FULL_URI\n" in text
 
 
 @pytest.mark.parametrize(

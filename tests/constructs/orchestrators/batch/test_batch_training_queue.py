@@ -100,6 +100,8 @@ def test_templates_say_what_batch_lacks_and_nothing_that_it_ignores(template: Te
         assert not {"InstanceType", "IamInstanceProfile", "Placement"} & set(one)
         assert "multipart/mixed" in str(one["UserData"])
         assert "ECS_CONTAINER_STOP_TIMEOUT=120s" in str(one["UserData"])
+        assert "ECS_AWSVPC_BLOCK_IMDS=true" in str(one["UserData"])
+        assert "JOB_ROLE" not in str(one["UserData"])
     # The container's own interface finds room on card 0, which the type's usual layout fills.
     interfaces = by_batch["NetworkInterfaces"]
     assert [one["DeviceIndex"] for one in interfaces if one["NetworkCardIndex"] == 0] == [0]

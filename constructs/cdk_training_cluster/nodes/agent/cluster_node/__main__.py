@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from . import drain_files, hydrate, verify, waiting, watch
+from . import credentials, drain_files, hydrate, verify, waiting, watch
 
 COMMANDS = {
+    "credentials": credentials.main,
     "drain": drain_files.drain,
     "hydrate": hydrate.main,
     "undrain": drain_files.undrain,

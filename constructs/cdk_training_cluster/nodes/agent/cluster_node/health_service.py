@@ -18,13 +18,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .connections import LimitedServer
+
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS, _PING = 0, 1, 4, 6
 _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
 _SECONDS = 60
 # A health check's request is a few bytes.
 _MAX_FRAME = 2**14
-_MAX_CONNECTIONS, _MAX_CONNECTIONS_OF_A_USER = 64, 16
 
 
 def _field(name: str, value: str) -> bytes:
@@ -59,32 +60,11 @@ def serve(path: Path, document: Callable[[], dict[str, object]]) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-class _Server(socketserver.ThreadingUnixStreamServer):
-    """Answers in a thread for each connection, and closes those beyond what one user and all users may have."""
-
-    daemon_threads = True
-
-    def __init__(self, path: str, handler: type[socketserver.BaseRequestHandler]) -> None:
-        self._lock = threading.Lock()
-        self._users: dict[int, int] = {}
-        super().__init__(path, handler)
-
-    def verify_request(self, request: Any, client_address: object) -> bool:  # noqa: ARG002, ANN401 - as inherited
+class _Server(LimitedServer, socketserver.UnixStreamServer):
+    def user_of(self, request: Any, client_address: object) -> int:  # noqa: ANN401, ARG002 - as inherited
         # https://man7.org/linux/man-pages/man7/unix.7.html
-        user = struct.unpack("3i", request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))[
-            1
-        ]
-        with self._lock:
-            have = [*self._users.values()]
-            if len(have) >= _MAX_CONNECTIONS or have.count(user) >= _MAX_CONNECTIONS_OF_A_USER:
-                return False
-            self._users[request.fileno()] = user
-        return True
-
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as inherited
-        with self._lock:
-            self._users.pop(request.fileno(), None)
-        super().shutdown_request(request)
+        size = struct.calcsize("3i")
+        return int(struct.unpack("3i", request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1])
 
 
 def response(document: dict[str, object]) -> bytes:

@@ -95,6 +95,7 @@ if [[ ${1:-} == --boot ]]; then
   fi
   # What failed at an earlier boot is tried again now.
   if [[ -f $COMPLETE ]]; then report_state running "" "" || log "the state could not be written"; fi
+  if [[ -n ${JOB_ROLE:-} ]]; then run metadata bash metadata.sh; fi
   run nvme bash nvme.sh
   finish --boot
   exit 0
@@ -105,6 +106,10 @@ rm -f "$SET_UP" "$COMPLETE"
 run updates bash updates.sh pause
 # Scripts of an engine call the program.
 run commands bash commands.sh
+if [[ -n ${JOB_ROLE:-} ]]; then
+  run metadata bash metadata.sh
+  run credentials bash credentials.sh
+fi
 run_user_scripts before "${SCRIPTS_BEFORE[@]}"
 run limits bash limits.sh
 run kernel bash kernel.sh

@@ -110,7 +110,7 @@ prometheus() {
     "@REMOTE_WRITE_URL@=$REMOTE_WRITE_URL" | write_file "$DIRECTORY/prometheus.yml"
   unit prometheus "${DIRECTORY#"$ROOT"}/prometheus --agent --config.file=${DIRECTORY#"$ROOT"}/prometheus.yml \
 --storage.agent.path=/var/lib/$PREFIX-prometheus --web.listen-address=127.0.0.1:$PROMETHEUS_PORT" \
-    "DynamicUser=yes" "StateDirectory=$PREFIX-prometheus"
+    "DynamicUser=yes" "StateDirectory=$PREFIX-prometheus" ${JOB_ROLE:+"Environment=AWS_CONTAINER_CREDENTIALS_FULL_URI=$JOB_CREDENTIALS"}
 }
 
 # part NAME: does one part; the others go on without it.

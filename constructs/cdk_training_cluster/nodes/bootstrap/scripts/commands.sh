@@ -13,7 +13,7 @@ put_command() {
 #!/bin/sh
 export ROOT='$ROOT'
 if [ "\$(id -u)" = 0 ]; then
-  unset LD_LIBRARY_PATH
+  unset LD_LIBRARY_PATH AWS_CONTAINER_CREDENTIALS_FULL_URI
   export PATH="${ROOT:+\$PATH:}$PATHS"
 fi
 export CLUSTER_NODE_CLUSTER='$CLUSTER' CLUSTER_NODE_MOUNT_POINT='$MOUNT_POINT'

@@ -16,9 +16,16 @@ quote_for_systemd() {
   printf '"%s"' "${text//%/%%}"
 }
 
-for variable in "${ENVIRONMENT[@]}"; do
-  printf 'export %s=%s\n' "${variable%%=*}" "$(quote_for_shell "${variable#*=}")"
-done | write_file "$ROOT/etc/profile.d/cdk-training-cluster.sh"
+{
+  for variable in "${ENVIRONMENT[@]}"; do
+    printf 'export %s=%s\n' "${variable%%=*}" "$(quote_for_shell "${variable#*=}")"
+  done
+  # A service would have it too, and root's services need the nodes' role.
+  if [[ -n ${JOB_ROLE:-} ]]; then
+    # shellcheck disable=SC2016 # the login shell finds out whose it is
+    printf '[ "$(id -u)" = 0 ] || export AWS_CONTAINER_CREDENTIALS_FULL_URI=%s\n' "$JOB_CREDENTIALS"
+  fi
+} | write_file "$ROOT/etc/profile.d/cdk-training-cluster.sh"
 
 {
   echo '[Manager]'
@@ -30,10 +37,11 @@ systemctl daemon-reexec
 
 # What jobs may know of the cluster; what is empty is left out.
 python3 -IS - "$CLUSTER" "$NODE_GROUP" "$REGION" "${RUNS_TABLE:-}" "$MOUNT_POINT" "$METRIC_NAMESPACE" \
-  "${NODE_HOUR_USD:-}" "${ENVIRONMENT[@]}" <<'PYTHON' | write_file "$ROOT/etc/cdk-training-cluster/job.json"
+  "${NODE_HOUR_USD:-}" "${JOB_ROLE:+$JOB_CREDENTIALS}" "${ENVIRONMENT[@]}" <<'PYTHON' | write_file "$ROOT/etc/cdk-training-cluster/job.json"
 import json, sys
 
 names = ("cluster", "node_group", "region", "runs_table", "mount_point", "metric_namespace", "node_hour_usd")
+names += ("credentials_url",)
 variables = dict(variable.split("=", 1) for variable in sys.argv[1 + len(names) :])
 facts = {
     **dict(zip(names, sys.argv[1:])),

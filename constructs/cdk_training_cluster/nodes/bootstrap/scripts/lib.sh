@@ -12,6 +12,11 @@ LOG=$ROOT/var/log/cdk-training-cluster.log
 SET_UP=$STATE_DIR/set-up
 # Exists once every step of the set-up has ended well.
 COMPLETE=$STATE_DIR/complete
+# Where users of the node get credentials of the jobs' role. None but root can listen below port 1024, nor do clients of
+# NFS and Lustre take a port below 512.
+JOB_CREDENTIALS=http://127.0.0.1:301/job-role
+# Root has the nodes' role.
+unset AWS_CONTAINER_CREDENTIALS_FULL_URI
 # cloud-init sets no HOME, which many a user's script relies on.
 export HOME=${HOME:-/root} PATH=$PATH:/snap/bin DEBIAN_FRONTEND=noninteractive
 

@@ -14,5 +14,7 @@ fi
 chmod 0755 "$script"
 for variable in "${ENVIRONMENT[@]}"; do export "${variable?}"; done
 export TRAINING_CLUSTER=$CLUSTER TRAINING_NODE_GROUP=$NODE_GROUP TRAINING_FILE_SYSTEM=$MOUNT_POINT
+# What is granted to the cluster is granted to the jobs' role.
+if [[ -n ${JOB_ROLE:-} ]]; then export AWS_CONTAINER_CREDENTIALS_FULL_URI=$JOB_CREDENTIALS; fi
 cd "$ROOT/"
 exec "$script"

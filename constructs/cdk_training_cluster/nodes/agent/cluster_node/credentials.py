@@ -1,0 +1,161 @@
+"""`cluster-node credentials`: gives every user of the node the credentials of the jobs' role.
+
+Root alone reaches the instance metadata service, and with it the credentials of the nodes' role. AWS's SDKs ask the
+address in `AWS_CONTAINER_CREDENTIALS_FULL_URI` first.
+
+Sources: https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html and
+https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.server
+import json
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from .connections import LimitedServer
+from .metadata import Metadata
+from .node_facts import instance_id, settings
+from .programs import Answer, ask
+
+_STS_SECONDS = 30
+_CONNECTION_SECONDS = 5
+# The longest session of a role that is taken with the credentials of another role.
+_SESSION_SECONDS = 3600
+_PAUSE_SECONDS = 5
+_MOST_SECONDS_BETWEEN_ATTEMPTS = 60
+
+
+class JobCredentials:
+    """The credentials of the jobs' role. They are renewed after half of their time, and never given after its end."""
+
+    def __init__(self, assume_role: Callable[[], Answer], *, clock: Callable[[], float] = time.time) -> None:
+        """Hold none yet.
+
+        Args:
+            assume_role: What asks STS, and returns its answer as JSON.
+            clock: The time of day, since the credentials' end is one. Default: - the machine's.
+        """
+        self._assume_role, self._clock = assume_role, clock
+        self._held: dict[str, str] = {}
+        self._expires, self._renew_at = 0.0, 0.0
+        self._pause, self._trouble = _PAUSE_SECONDS, "AWS STS was not asked yet"
+
+    def turn(self) -> None:
+        """Renew the credentials if it is time; after a failure try again soon."""
+        if self._clock() < self._renew_at:
+            return
+        answer = self._assume_role()
+        now = self._clock()
+        trouble = answer.trouble or self._take(answer.text)
+        if not trouble:
+            self._pause = _PAUSE_SECONDS
+            self._renew_at = now + max(_PAUSE_SECONDS, (self._expires - now) / 2)
+            return
+        self._trouble = trouble
+        self._renew_at, self._pause = now + self._pause, min(self._pause * 2, _MOST_SECONDS_BETWEEN_ATTEMPTS)
+        sys.stderr.write(f"cluster-node credentials: the jobs' role was not assumed: {trouble}\n")
+
+    def answer(self) -> tuple[HTTPStatus, dict[str, str]]:
+        """Return what an SDK gets: credentials that are valid, or the reason why there are none."""
+        if self._clock() < self._expires:
+            return HTTPStatus.OK, self._held
+        message = f"this node has no credentials of the jobs' role, and asks AWS STS again: {self._trouble}"
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"code": "NoCredentials", "message": message}
+
+    def _take(self, text: str) -> str:
+        """Hold what STS gave, and return what is wrong with it: in words of our own, since it may hold a secret."""
+        try:
+            given = json.loads(text)
+            end = given["Expiration"]
+            expires = datetime.fromisoformat(end.replace("Z", "+00:00")).timestamp()
+            keys = {"AccessKeyId": given["AccessKeyId"], "SecretAccessKey": given["SecretAccessKey"]}
+            self._held, self._expires = {**keys, "Token": given["SessionToken"], "Expiration": end}, expires
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return "the answer of AWS STS holds no credentials"
+        return ""
+
+
+class _Server(LimitedServer, http.server.HTTPServer):
+    def user_of(self, request: Any, client_address: Any) -> int:  # noqa: ANN401, ARG002 - as inherited
+        """Return the user whose socket has the other end; -1: the kernel does not say.
+
+        https://docs.kernel.org/networking/proc_net_tcp.html
+        """
+        ends = [f":{port:04X}" for port in (client_address[1], self.server_port)]
+        for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if all(field.endswith(end) for field, end in zip(fields[1:3], ends)):
+                return int(fields[7])
+        return -1
+
+
+def serve(url: str, credentials: JobCredentials) -> str:
+    """Answer at an address, beside this thread; return the address, with the port that it got.
+
+    A web page or a proxy that is led to the address by another name gets nothing.
+
+    Args:
+        url: The address, on this machine. Port 0: any.
+        credentials: The credentials.
+    """
+    asked = urllib.parse.urlsplit(url)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = _CONNECTION_SECONDS
+
+        def do_GET(self) -> None:
+            host = f"{asked.hostname}:{server.server_port}"
+            if self.path != asked.path or self.headers.get("Host") != host or "X-Forwarded-For" in self.headers:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            status, document = credentials.answer()
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = _Server((asked.hostname, asked.port), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://{asked.hostname}:{server.server_port}{asked.path}"
+
+
+def main(arguments: list[str]) -> int:
+    """Serve credentials until the service is stopped."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-node credentials",
+        description="Give every user of this node the credentials of the jobs' role, as its service does.",
+    )
+    parser.add_argument("--role", required=True, metavar="ARN", help="the jobs' role")
+    parser.add_argument("--url", required=True, help="where AWS's SDKs ask, such as http://127.0.0.1:301/job-role")
+    given = parser.parse_args(arguments)
+    credentials = JobCredentials(lambda: _assume(given.role))
+    serve(given.url, credentials)
+    while True:
+        credentials.turn()
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _assume(role: str) -> Answer:
+    try:
+        name = instance_id() or Metadata().get("instance-id") or "node"
+    except OSError as error:
+        return Answer(None, "", str(error))
+    command = ("--role-arn", role, "--role-session-name", name, "--duration-seconds", str(_SESSION_SECONDS))
+    aws = ("aws", "--region", settings().get("REGION", ""), "--output", "json", "--query", "Credentials")
+    # The first version of the AWS CLI asks the endpoint of us-east-1 otherwise.
+    return ask((*aws, "sts", "assume-role", *command), _STS_SECONDS, {"AWS_STS_REGIONAL_ENDPOINTS": "regional"})

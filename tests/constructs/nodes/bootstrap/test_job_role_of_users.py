@@ -1,0 +1,172 @@
+"""How a node keeps the credentials of its own role to root, and gives its users those of the jobs' role."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from node_sandbox import AMAZON_LINUX, JOB_ROLE, UBUNTU, NodeSandbox
+
+MakeNode = Callable[..., NodeSandbox]
+
+_URL = "http://127.0.0.1:301/job-role"
+_VARIABLE = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+_UNITS = "etc/systemd/system/cdk-training-cluster"
+_RULES = """\
+table inet cdk_training_cluster
+delete table inet cdk_training_cluster
+table inet cdk_training_cluster {
+  chain output {
+    type filter hook output priority filter; policy accept;
+    ip daddr 169.254.169.254 tcp dport 80 meta skuid != { USERS } reject with tcp reset
+    ip6 daddr fd00:ec2::254 tcp dport 80 meta skuid != { USERS } reject with tcp reset
+  }
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    ip daddr 169.254.169.254 tcp dport 80 reject with tcp reset
+    ip6 daddr fd00:ec2::254 tcp dport 80 reject with tcp reset
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("users", ["0", "0, 998"])
+@pytest.mark.parametrize("os_release", [AMAZON_LINUX, UBUNTU])
+def test_root_and_ec2_instance_connect_alone_reach_the_metadata_service(
+    make_node: MakeNode, os_release: str, users: str
+) -> None:
+    node = make_node(os_release=os_release, JOB_ROLE=JOB_ROLE)
+    node.lacks("nft")
+    if users != "0":
+        (node.sandbox / "users/ec2-instance-connect").write_text("998\n")
+    assert node.bootstrap().returncode == 0
+    assert node.read("opt/cdk-training-cluster/metadata.nft") == _RULES.replace("USERS", users)
+    assert f"nft -f {node.home}/metadata.nft" in node.calls
+    assert any("nftables" in call for call in node.calls)
+    unit = node.read(f"{_UNITS}-metadata.service").splitlines()
+    assert {"Before=network-pre.target", "After=nftables.service", "PartOf=nftables.service"} <= set(unit)
+    assert f"ExecStart={node.sandbox}/bin/nft -f /opt/cdk-training-cluster/metadata.nft" in unit
+    assert "systemctl enable cdk-training-cluster-metadata.service" in node.calls
+
+
+def test_each_boot_sets_the_rules_anew_and_a_node_that_cannot_takes_no_job(make_node: MakeNode) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    assert node.bootstrap().returncode == 0
+    node.fail("nft")
+    assert node.bootstrap("--boot").returncode == 1
+    assert (node.state["state"], node.state["step"]) == ("failed", "metadata")
+    (node.sandbox / "fail/nft").unlink()
+    assert node.bootstrap("--boot").returncode == 0
+    assert node.state["state"] == "ready"
+
+
+# Of Debian's and Amazon Linux's package nftables.
+_NFT = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+_PROOF = """
+import json, os, socket, subprocess, sys
+
+run = lambda *command: subprocess.run(command, check=True)
+addresses = {"169.254.169.254/32": socket.AF_INET, "fd00:ec2::254/128": socket.AF_INET6}
+run("ip", "link", "set", "lo", "up")
+servers = []
+for address, family in addresses.items():
+    run("ip", "address", "add", address, "dev", "lo", *(["nodad"] if family == socket.AF_INET6 else []))
+    servers.append(socket.create_server((address.partition("/")[0], 80), family=family))
+
+def reached(user):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setgid(user)
+        os.setuid(user)
+        codes = []
+        for server in servers:
+            with socket.socket(server.family) as client:
+                codes.append(client.connect_ex(server.getsockname()[:2]) == 0)
+        os.write(write, json.dumps(codes).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(read, 100))
+
+before = [reached(user) for user in (0, 65534)]
+for _ in range(2):
+    run(*sys.argv[1:])
+print(json.dumps([*before, *(reached(user) for user in (0, 998, 65534))]))
+"""
+
+
+@pytest.mark.skipif(
+    _NFT is None or shutil.which("ip") is None or os.geteuid() != 0,
+    reason="needs root, and nft and ip of the packages nftables and iproute2",
+)
+def test_the_kernel_takes_the_rules_and_lets_no_other_user_connect(tmp_path: Path) -> None:
+    assert _NFT is not None
+    rules = tmp_path / "metadata.nft"
+    rules.write_text(_RULES.replace("USERS", "0, 998"))
+    if subprocess.run(["unshare", "--net", _NFT, "-c", "-f", rules], check=False, capture_output=True).returncode:
+        pytest.skip("this kernel has no network namespaces or no nf_tables")
+    proof = ["unshare", "--net", sys.executable, "-c", _PROOF, _NFT, "-f", str(rules)]
+    done = subprocess.run(proof, check=True, capture_output=True, text=True)
+    yes, no = [True, True], [False, False]
+    assert json.loads(done.stdout) == [yes, yes, yes, yes, no]
+
+
+def test_users_get_the_address_of_the_credentials_and_root_does_not(make_node: MakeNode) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    node.change_settings(SCRIPTS_AFTER=[node.user_script("own.sh", f'#!/bin/bash\necho "{_VARIABLE} ${_VARIABLE}"')])
+    assert node.bootstrap().returncode == 0
+    profile = node.read("etc/profile.d/cdk-training-cluster.sh")
+    for user, expected in (("0", ""), ("1000", _URL)):
+        shell = f'id() {{ echo {user}; }}; {profile}\nprintf %s "${_VARIABLE}"'
+        done = subprocess.run(
+            ["bash", "-c", shell], env={"PATH": os.defpath}, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == expected
+    # Services of root would have it.
+    assert _VARIABLE not in node.read("etc/systemd/system.conf.d/90-cdk-training-cluster-environment.conf")
+    assert json.loads(node.read("etc/cdk-training-cluster/job.json"))["credentials_url"] == _URL
+    # What is granted to a cluster is for its scripts, too.
+    assert f"{_VARIABLE} {_URL}" in node.read("var/log/cdk-training-cluster.log")
+
+
+def test_root_keeps_the_role_of_the_node_whatever_environment_sudo_has_kept(make_node: MakeNode) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    said = node.run("-c", f'export {_VARIABLE}=x; cd {node.home}/scripts; . ./lib.sh; echo "<${{{_VARIABLE}:-}}>"')
+    assert said.stdout == "<>\n"
+    assert node.step("commands.sh").returncode == 0
+    assert f"unset LD_LIBRARY_PATH {_VARIABLE}\n" in node.read("usr/local/bin/cluster-node")
+
+
+@pytest.mark.parametrize("snap", [False, True])
+def test_the_service_of_the_credentials_runs_in_a_sandbox_where_the_aws_cli_does(
+    make_node: MakeNode, *, snap: bool
+) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    if snap:
+        script = node.home / "scripts/credentials.sh"
+        script.write_text(script.read_text().replace("$(command -v aws)", "/snap/bin/aws"))
+    assert node.step("credentials.sh").returncode == 0
+    unit = node.read(f"{_UNITS}-credentials.service")
+    assert f"ExecStart=/usr/local/bin/cluster-node credentials --role {JOB_ROLE} --url {_URL}\n" in unit
+    assert ("CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n" in unit, "ProtectSystem=strict\n" in unit) == (
+        not snap,
+    ) * 2
+
+
+def test_a_node_that_aws_sts_does_not_answer_is_set_up_and_says_so(make_node: MakeNode) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    node.fail("curl", "job-role")
+    assert node.bootstrap().returncode == 0
+    assert "a VPC without a way out needs an endpoint for AWS STS" in node.read("var/log/cdk-training-cluster.log")
+
+
+def test_a_node_without_a_jobs_role_is_as_it_was(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    assert not {"metadata", "credentials"} & set(node.steps)
+    assert _VARIABLE not in node.read("etc/profile.d/cdk-training-cluster.sh")
+    assert "credentials_url" not in node.read("etc/cdk-training-cluster/job.json")
