@@ -13,6 +13,8 @@ from types import FrameType
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LIBRARIES = (str(Path(os.__file__).parent), "<")
 _SHOWN = 60
+_WAITING = ("torch.distributed", "torch.autograd", "torch.cuda", "torch.nn.parallel")
+"""Where a main thread waits for others; elsewhere in torch, such as in `torch.save`, it works."""
 
 CPU_SHARE = 0.05
 """A process moves that uses more of one CPU than this."""
@@ -29,7 +31,7 @@ class Motion:
         at: The moment, in seconds.
         stack: Where the main thread is, with all of its callers.
         where: The same for people: the innermost line of the script, and of the library that it has called.
-        in_torch: Whether the innermost function is one of torch's, as that of a process that waits for others.
+        in_torch: Whether the innermost function is one of torch's in which processes wait for others.
         cpu_seconds: What the process and those that it started have used, without this thread.
         io_bytes: What they have read and written.
     """
@@ -44,8 +46,8 @@ class Motion:
     def moved_since(self, before: "Motion") -> bool:
         """Return whether the process has done something since an earlier moment.
 
-        A main thread in torch may use a whole CPU while it waits, as CUDA's and NCCL's functions do: of such a
-        process only the stack counts.
+        A main thread that waits in torch may use a whole CPU, as CUDA's and NCCL's functions do: of such a process
+        the CPU does not count.
 
         Args:
             before: What it had done then.
@@ -53,10 +55,8 @@ class Motion:
         if self.stack != before.stack:
             return True
         seconds = self.at - before.at
-        if self.in_torch or seconds <= 0:
-            return False
-        cpu, io = self.cpu_seconds - before.cpu_seconds, self.io_bytes - before.io_bytes
-        return cpu > CPU_SHARE * seconds or io > IO_BYTES_PER_SECOND * seconds
+        computes = not self.in_torch and self.cpu_seconds - before.cpu_seconds > CPU_SHARE * seconds
+        return computes or self.io_bytes - before.io_bytes > IO_BYTES_PER_SECOND * seconds
 
 
 def read_motion() -> Motion:
@@ -68,7 +68,7 @@ def read_motion() -> Motion:
         at=time.monotonic(),
         stack=tuple((frame.f_code.co_filename, frame.f_lineno) for frame in frames),
         where=_where(frames),
-        in_torch=innermost.partition(".")[0] == "torch",
+        in_torch=innermost.startswith(_WAITING),
         cpu_seconds=sum(cpu for cpu, _ in consumed) - time.thread_time(),
         io_bytes=sum(io for _, io in consumed),
     )

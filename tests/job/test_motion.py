@@ -28,9 +28,9 @@ def read():
             file.read(100_000)
 
 def look():
-    time.sleep(1)
+    time.sleep(0.5)
     first = read_motion()
-    time.sleep(2)
+    time.sleep(1)
     last = read_motion()
     print(last.moved_since(first), last.where, last.in_torch, flush=True)
     ended.set()
@@ -72,6 +72,7 @@ def _motion(at: float = 0.0, *, line: int = 1, cpu: float = 0.0, io: int = 0, in
         # NCCL and CUDA wait with a whole CPU.
         (_motion(5.0, cpu=5.0, in_torch=True), False),
         (_motion(5.0, line=2, in_torch=True), True),
+        (_motion(5.0, io=1_100_000, in_torch=True), True),
     ],
 )
 def test_the_limits_of_what_moves(later: Motion, moved: bool) -> None:
