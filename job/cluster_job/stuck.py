@@ -30,6 +30,7 @@ LOOK_SHARE, REPORT_SHARE, END_SHARE = 1 / 6, 1 / 3, 2.0
 _FIRST_STEPS = 5
 _RECENT_STEPS = 100
 _SHOWN_RANKS = 3
+_LONGEST = 900  # `training-cluster status` shows no report with a longer text
 
 
 class StepLimit:
@@ -172,7 +173,7 @@ def find_stuck(signs: Sequence[Sign], world_size: int, grace: float) -> Stuck | 
         return None
     return Stuck(
         ranks=tuple(sorted(one.rank for one in late)),
-        sentence=_sentence(sorted(late, key=lambda one: one.rank), others, lag),
+        sentence=_sentence(sorted(late, key=lambda one: one.rank), others, lag)[:_LONGEST],
         ends=min(still, quiet) >= END_SHARE * grace,
     )
 

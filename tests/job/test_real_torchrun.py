@@ -15,6 +15,7 @@ pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
 
 from cluster_job.exits import Exit
+from cluster_job.hangs import STUCK_EXIT_CODE
 from cluster_job.rendezvous import ExitStatus
 from torchrun_job import TorchrunJob
 
@@ -136,6 +137,7 @@ def test_a_second_step_of_a_slurm_job_is_refused_while_the_first_trains(job: Tor
     ("script", "of_script"),
     [
         ("exit(3)", True),
+        (f"exit({STUCK_EXIT_CODE})", False),
         ("", False),
         *(
             (f"import os; os.kill(os.getpid(), {number:d})", number is SIGABRT)
@@ -153,3 +155,4 @@ def test_how_a_process_failed_is_known_from_what_torchs_agent_logs(script: str, 
     assert context.wait(60)
     logger.removeHandler(status)
     assert status.is_of_script() is of_script
+    assert status.is_hung() is (str(STUCK_EXIT_CODE) in script)

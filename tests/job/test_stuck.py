@@ -114,3 +114,7 @@ def test_the_sentence_names_rank_node_step_collective_and_line() -> None:
     assert found.sentence.startswith(
         "rank 1 on node-1 (and rank 2 on node-2, rank 3 on node-3, rank 4 on node-4, 3 more) hangs: it has done fewer"
     )
+    long = [replace(one, node="n" * 253) for one in many]
+    found = find_stuck([sign(0, world=8), *long], 8, GRACE_SECONDS)
+    assert found is not None
+    assert len(found.sentence) == 900
