@@ -6,6 +6,7 @@ from typing import Any
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.images import pcs_image, public_image
+from cdk_training_cluster.orchestrators.eks.add_ons import POD_IDENTITY
 from cdk_training_cluster.orchestrators.hyperpod.settings import TASK_GOVERNANCE
 from cdk_training_cluster_stacks.cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_stacks.cluster_file.capacity import ExistingReservationSettings, ReservationSettings
@@ -166,7 +167,7 @@ def _add_eks_cluster(cluster: ClusterFile, network: NetworkSettings, aws: LocalA
         hyperpod.eks_cluster_arn.rpartition("/")[2],
         subnet_ids=[network.subnet_id, made["SubnetId"]],
         security_group_id=hyperpod.eks_security_group_id,
-        add_ons=[TASK_GOVERNANCE] if hyperpod.priority_classes else [],
+        add_ons=[POD_IDENTITY, *([TASK_GOVERNANCE] if hyperpod.priority_classes else [])],
     )
 
 

@@ -83,7 +83,7 @@ class TrainingCluster(Construct):
 
     Attributes:
         orchestrator: The engine that launches the nodes.
-        job_role: The jobs' role. On EKS and HyperPod it is `role`, that of the nodes.
+        job_role: The jobs' role. On HyperPod with Slurm it is `role`, that of the nodes.
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         health: What reports and repairs broken nodes.
         billing_alarms: What keeps the billing alarms. None: there is no budget.

@@ -9,11 +9,17 @@ from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.conditions import in_this_region
 from cluster_contract.metrics import NODE_METRICS
 
-PODS = "pods.eks.amazonaws.com"
-"""The service that takes a role for pods. It tags its sessions."""
+JOB_SERVICE_ACCOUNT = "cluster-job"
+"""The Kubernetes service account with which pods get the job role."""
 
 
-def make_job_role(scope: Construct, *, node_role: iam.IRole | None = None, services: Sequence[str] = ()) -> iam.Role:
+def make_job_role(
+    scope: Construct,
+    *,
+    node_role: iam.IRole | None = None,
+    services: Sequence[str] = (),
+    eks_cluster_arn: str | None = None,
+) -> iam.Role:
     """Make the role of a cluster's jobs, which may write metrics of nodes. Other permissions are granted to it.
 
     Args:
@@ -21,11 +27,13 @@ def make_job_role(scope: Construct, *, node_role: iam.IRole | None = None, servi
         node_role: The instance role, with which a node gets credentials of the job role for its users.
             Default: - nodes get none.
         services: The services that give jobs the role, such as `ecs-tasks.amazonaws.com`. Default: - none.
+        eks_cluster_arn: The EKS cluster whose pods get the role, with the service account of jobs. Default: - none.
 
-    Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_terms-and-concepts.html and
-    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_terms-and-concepts.html
     """
-    principals: list[iam.IPrincipal] = [_service(name) for name in services]
+    principals: list[iam.IPrincipal] = [iam.ServicePrincipal(name) for name in services]
+    if eks_cluster_arn is not None:
+        principals.append(_pods(eks_cluster_arn))
     if node_role is not None:
         principals.append(node_role)
     role = iam.Role(
@@ -59,6 +67,12 @@ def let_write_metrics(principal: iam.IPrincipal) -> None:
     )
 
 
-def _service(name: str) -> iam.IPrincipal:
-    service = iam.ServicePrincipal(name)
-    return iam.SessionTagsPrincipal(service) if name == PODS else service
+def _pods(eks_cluster_arn: str) -> iam.IPrincipal:
+    """Return the pods of jobs: EKS tags the sessions of pods with their cluster and service account.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html and
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html
+    """
+    tags = {"eks-cluster-arn": eks_cluster_arn, "kubernetes-service-account": JOB_SERVICE_ACCOUNT}
+    conditions = {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}}
+    return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions=conditions))

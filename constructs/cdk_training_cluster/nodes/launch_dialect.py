@@ -80,6 +80,8 @@ EKS = LaunchTemplateDialect(
     instance_profile=False,
     root_device_name="/dev/xvda",
     user_data=UserDataForm.MULTIPART,
+    # Pods get no credentials of the node: https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html
+    metadata_hops=1,
 )
 
 # The compute environment names types, profile, subnets and placement group; Batch ignores them in a template.

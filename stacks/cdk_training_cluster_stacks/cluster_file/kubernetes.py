@@ -1,5 +1,6 @@
 """What `training-cluster manifests` generates: `kubernetes:` of a cluster file's orchestrator on EKS."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +12,9 @@ from cdk_training_cluster_stacks.cluster_file.settings import Settings
 
 DEFAULT_TEAM = "training"
 """The team of a file that names none."""
+
+# https://github.com/aws/sagemaker-hyperpod-cli/blob/v3.9.0/src/sagemaker/hyperpod/cli/constants/command_constants.py
+_GOVERNED_PREFIX = "hyperpod-ns-"
 
 _MAX_TEAM = 50
 _TeamName = Annotated[
@@ -92,3 +96,12 @@ class KubernetesSettings(Settings):
         default=None, examples=[{"repository": "https://github.com/example/clusters.git", "path": "clusters/llama"}]
     )
     """Argo CD applies the folder. Left out: helmfile and kubectl do."""
+
+    def namespaces(self, *, governed: bool = False) -> Mapping[str, str]:
+        """Return the namespace of each team, by its name.
+
+        Args:
+            governed: Whether HyperPod's task governance makes them. Default: - the folder does.
+        """
+        names = [each.name for each in self.teams] or [DEFAULT_TEAM]
+        return {name: f"{_GOVERNED_PREFIX if governed else ''}{name}" for name in names}

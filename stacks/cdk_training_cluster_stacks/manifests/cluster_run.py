@@ -23,6 +23,9 @@ _FOLDERS = {
     "cluster-drain": (node_files.RUN, "DirectoryOrCreate"),
 }
 
+NODE_FOLDERS = tuple(path for path, _ in _FOLDERS.values())
+"""The folders of the node that pods of jobs read."""
+
 # JobSet labels its pods: https://jobset.sigs.k8s.io/docs/concepts/#jobset-labels
 _LABELS = {
     "RUN_NAME": "metadata.labels['jobset.sigs.k8s.io/jobset-name']",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from cdk_training_cluster_stacks.manifests.argocd import applications
 from cdk_training_cluster_stacks.manifests.charts import helmfile, releases, value_files
 from cdk_training_cluster_stacks.manifests.drained_nodes import drained_nodes
+from cdk_training_cluster_stacks.manifests.job_pods import job_policy, service_accounts
 from cdk_training_cluster_stacks.manifests.jobs import job_files, runtimes
 from cdk_training_cluster_stacks.manifests.karpenter import node_pools
 from cdk_training_cluster_stacks.manifests.kueue import kueue_queues
@@ -63,6 +64,7 @@ def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
     }
     return {
         **(shared if wanted.governance is None else {}),
+        "job-pods": [*service_accounts(wanted), *job_policy(wanted)],
         "file-system": [] if wanted.file_system is None else volumes(wanted),
         "drained-nodes": drained_nodes(wanted),
         "runtimes": runtimes(wanted),

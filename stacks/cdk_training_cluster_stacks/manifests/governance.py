@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 
 # https://github.com/aws/sagemaker-hyperpod-cli/blob/v3.9.0/src/sagemaker/hyperpod/cli/constants/command_constants.py
-NAMESPACE_PREFIX = "hyperpod-ns-"
-"""What the namespace of a team begins with."""
-
 _QUEUE_SUFFIX, _PRIORITY_SUFFIX = "-localqueue", "-priority"
 
 

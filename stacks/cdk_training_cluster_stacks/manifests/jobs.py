@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cdk_training_cluster.nodes.bootstrap.environment import DEFAULT_ENVIRONMENT
+from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
 from cdk_training_cluster_stacks.manifests import cluster_run, kueue
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
@@ -116,6 +117,7 @@ def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
         # JobSet's default is OnFailure, with which a container starts again in a pod whose job has failed.
         # https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
         "restartPolicy": "Never",
+        "serviceAccountName": JOB_SERVICE_ACCOUNT,
         "nodeSelector": dict(nodes.node_selector),
         "tolerations": nodes.tolerations,
         "terminationGracePeriodSeconds": cluster_run.GRACE_SECONDS,

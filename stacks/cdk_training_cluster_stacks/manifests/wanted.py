@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cdk_training_cluster_stacks.cluster_file.kubernetes import DEFAULT_TEAM, KubernetesSettings, TeamSettings
-from cdk_training_cluster_stacks.manifests.governance import NAMESPACE_PREFIX, Governance
+from cdk_training_cluster_stacks.manifests.governance import Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 
 
@@ -79,11 +79,12 @@ class Wanted:
         left = {
             name: count - sum((team.nodes or {}).get(name, 0) for team in given) for name, count in counts.items()
         }
+        namespaces = self.settings.namespaces(governed=self.governance is not None)
         sharers = sum(team.nodes is None for team in given)
         return [
             Team(
                 name=team.name,
-                namespace=f"{NAMESPACE_PREFIX}{team.name}" if self.governance else team.name,
+                namespace=namespaces[team.name],
                 nodes={
                     name: left[name] // sharers if team.nodes is None else team.nodes.get(name, 0) for name in counts
                 },

@@ -1,9 +1,10 @@
-"""Whether HyperPod's nodes can join their EKS cluster: its state, its network and the add-on of task governance."""
+"""Whether HyperPod's nodes can join their EKS cluster: its state, its network and the add-ons that it needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.orchestrators.eks.add_ons import POD_IDENTITY
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
     AUTHENTICATION_MODES,
     KUBERNETES_VERSIONS,
@@ -43,27 +44,39 @@ def judge_eks_cluster(
     return passed(f"{name} is ACTIVE with Kubernetes {version}, in {network.vpc_id}")
 
 
-def judge_add_on(cluster: str, region: str, add_on: Mapping[str, Any] | None) -> Verdict:
-    """Say whether the add-on of task governance is there before the priority classes.
+# What does not work without an add-on, and what can be done before it is there.
+# https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html
+_NEEDS: Mapping[str, tuple[str, str]] = {
+    POD_IDENTITY: ("pods of jobs get no credentials of the job role", ""),
+    TASK_GOVERNANCE: (
+        "priority_classes cannot be deployed",
+        "leave priority_classes out of the first deployment, then: ",
+    ),
+}
+
+
+def judge_add_on(name: str, cluster: str, region: str, add_on: Mapping[str, Any] | None) -> Verdict:
+    """Say whether an add-on is there that HyperPod's nodes or their jobs need.
 
     https://docs.aws.amazon.com/eks/latest/APIReference/API_Addon.html
 
     Args:
+        name: The add-on.
         cluster: The EKS cluster.
         region: Its region.
         add_on: What EKS says of the add-on. None: it is not installed.
     """
-    names = f"--region {region} --cluster-name {cluster} --addon-name {TASK_GOVERNANCE}"
+    names = f"--region {region} --cluster-name {cluster} --addon-name {name}"
+    lacks, first = _NEEDS[name]
     if add_on is None:
         return failed(
-            f"{cluster} has no add-on {TASK_GOVERNANCE}, without which priority_classes cannot be deployed",
-            f"leave priority_classes out of the first deployment, then: aws eks create-addon {names}",
+            f"{cluster} has no add-on {name}, without which {lacks}", f"{first}aws eks create-addon {names}"
         )
     if add_on["status"] == "ACTIVE":
-        return passed(f"the add-on {TASK_GOVERNANCE} of {cluster} is ACTIVE")
+        return passed(f"the add-on {name} of {cluster} is ACTIVE")
     return failed(
-        f"the add-on {TASK_GOVERNANCE} of {cluster} is {add_on['status']}, and priority_classes need it ACTIVE",
-        f"leave priority_classes out, or look at it: aws eks describe-addon {names}",
+        f"the add-on {name} of {cluster} is {add_on['status']}: until it is ACTIVE, {lacks}",
+        f"look at it: aws eks describe-addon {names}",
     )
 
 
@@ -110,11 +123,11 @@ def hyperpod_checks(needs: Needs) -> Iterator[Check]:
         ask=partial(_eks_cluster, name),
         judge=partial(judge_eks_cluster, hyperpod, network, needs.region),
     )
-    if hyperpod.priority_classes:
+    for add_on in (POD_IDENTITY, *([TASK_GOVERNANCE] if hyperpod.priority_classes else [])):
         yield Check(
-            name=f"add-on {TASK_GOVERNANCE}",
-            ask=partial(_add_on, name),
-            judge=partial(judge_add_on, name, needs.region),
+            name=f"add-on {add_on}",
+            ask=partial(_add_on, name, add_on),
+            judge=partial(judge_add_on, add_on, name, needs.region),
         )
 
 
@@ -168,9 +181,9 @@ def _eks_cluster(name: str, aws: Aws) -> Mapping[str, Any] | None:
     return None if said is None else said["cluster"]
 
 
-def _add_on(cluster: str, aws: Aws) -> Mapping[str, Any] | None:
+def _add_on(cluster: str, name: str, aws: Aws) -> Mapping[str, Any] | None:
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddon.html
-    ask = partial(aws.client("eks").describe_addon, clusterName=cluster, addonName=TASK_GOVERNANCE)
+    ask = partial(aws.client("eks").describe_addon, clusterName=cluster, addonName=name)
     said = found(ask, "ResourceNotFoundException")
     return None if said is None else said["addon"]
 

@@ -1,18 +1,31 @@
 """What jobs may do with their own role, and what the nodes' role may do that jobs may not."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import Capacity, NodeGroup, Observability, SlurmCluster, TrainingCluster
-from cdk_training_cluster.nodes.job_role import PODS, make_job_role
+from cdk_training_cluster import (
+    Capacity,
+    EksSettings,
+    EksTrainingCluster,
+    HyperPodCluster,
+    HyperPodSettings,
+    NodeGroup,
+    Observability,
+    SlurmCluster,
+    TrainingCluster,
+)
+from cdk_training_cluster.nodes.job_role import make_job_role
 from cluster_contract.health import REPORT_DETAIL_TYPE, report_source
+from cluster_plans import existing_network
+from hyperpod_settings import ARN, EKS
 from local_aws.policies import Call, is_allowed
-from policy_evaluator import role_statements
+from policy_evaluator import resolve, role_statements
 from synthesis import new_stack, resources
 
 _HERE = "us-east-1:111122223333"
@@ -20,6 +33,7 @@ _TABLE = f"arn:aws:dynamodb:{_HERE}:table/Runs"
 _BUS = f"arn:aws:events:{_HERE}:event-bus/default"
 _INSTANCE = f"arn:aws:ec2:{_HERE}:instance/i-1"
 _GROUP = f"arn:aws:autoscaling:{_HERE}:autoScalingGroup:1:autoScalingGroupName/g"
+_PODS_SERVICE = "pods.eks.amazonaws.com"
 _JOB_ROLE = "arn:aws:iam::111122223333:role/Job"
 _COUNT = {"dynamodb:LeadingKeys": ["replaced-before-service/workers"]}
 _RUN = {"dynamodb:LeadingKeys": ["llama-7"]}
@@ -71,6 +85,10 @@ def _statements(stack: Stack, cluster: TrainingCluster) -> dict[str, list[dict[s
         "nodes": stack.resolve(cluster.role.role_name)["Ref"],
         "jobs": stack.resolve(cluster.job_role.role_name)["Ref"],
     }
+    for each in ids.values():
+        template["Resources"][each]["Properties"].pop(
+            "ManagedPolicyArns", None
+        )  # AWS's own, which have none of these
     table = stack.resolve(cluster.runs_table.table_name)["Ref"]
     values = {
         **{name: name for name in template["Resources"]},
@@ -84,30 +102,48 @@ def _statements(stack: Stack, cluster: TrainingCluster) -> dict[str, list[dict[s
     return {who: role_statements(template, role, values) for who, role in ids.items()}
 
 
-@pytest.fixture(scope="module", params=[TrainingCluster, SlurmCluster])
-def statements(request: pytest.FixtureRequest) -> dict[str, list[dict[str, Any]]]:
-    """What the policies of nodes and of jobs say."""
+_GROUP_OF_NODES = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
+_PLACE: dict[str, Any] = {"cluster_name": "pod", "node_groups": [_GROUP_OF_NODES]}
+_ZONE: dict[str, Any] = {**_PLACE, "availability_zone": "us-east-1b"}
+_MADE: Mapping[str, Callable[[Stack], TrainingCluster]] = {
+    "none": lambda stack: TrainingCluster(stack, "Pod", **_ZONE),
+    "slurm": lambda stack: SlurmCluster(stack, "Pod", **_ZONE),
+    "eks": lambda stack: EksTrainingCluster(
+        stack,
+        "Pod",
+        **_ZONE,
+        eks=EksSettings(control_plane_zone="us-east-1a", job_namespaces=["research", "training"]),
+    ),
+    "hyperpod": lambda stack: HyperPodCluster(
+        stack, "Pod", **_PLACE, network=existing_network(stack), hyperpod=HyperPodSettings(**EKS)
+    ),
+}
+# Nodes that other services own have no lifecycle hooks, and nodes on which pods run do not take the role of pods.
+_NO_HOOKS, _PODS = {"end a hook"}, {"end a hook", "become the jobs"}
+_MISSING: Mapping[str, set[str]] = {"none": set(), "slurm": _NO_HOOKS, "eks": _PODS, "hyperpod": _PODS}
+
+
+@pytest.fixture(scope="module", params=_MADE)
+def made(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """An engine, and what the policies of its nodes and jobs say."""
     stack = new_stack()
-    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
-    cluster = request.param(stack, "Pod", cluster_name="pod", availability_zone="us-east-1b", node_groups=[group])
-    return _statements(stack, cluster)
+    return request.param, _statements(stack, _MADE[request.param](stack))
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_jobs_and_nodes_each_have_permissions_of_their_own(
-    name: str, statements: dict[str, list[dict[str, Any]]]
+    name: str, made: tuple[str, dict[str, list[dict[str, Any]]]]
 ) -> None:
+    engine, statements = made
     call, expected = CALLS[name]
-    # AWS PCS has no lifecycle hooks.
-    if name == "end a hook" and "pcs:RegisterComputeNodeGroupInstance" in str(statements):
+    if name in _MISSING[engine]:
         expected = NOBODY
     assert {who for who, own in statements.items() if is_allowed(own, call)} == expected
 
 
 def test_a_permission_on_the_whole_table_does_not_open_the_count_to_jobs() -> None:
     stack = new_stack()
-    group = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)
-    cluster = TrainingCluster(stack, "Pod", cluster_name="pod", availability_zone="us-east-1b", node_groups=[group])
+    cluster = TrainingCluster(stack, "Pod", **_ZONE)
     cluster.runs_table.grant_full_access(cluster)
     found = _statements(stack, cluster)["jobs"]
     wanted = {
@@ -117,16 +153,17 @@ def test_a_permission_on_the_whole_table_does_not_open_the_count_to_jobs() -> No
     assert {name: is_allowed(found, call) for name, call in wanted.items()} == {"PutItem": False, "DeleteItem": False}
 
 
-def test_nodes_and_services_that_a_cluster_names_take_the_role_and_pods_with_tags() -> None:
+def test_nodes_services_and_pods_that_a_cluster_names_take_the_role() -> None:
     stack = new_stack()
     nodes = iam.Role(stack, "Nodes", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
-    role = make_job_role(stack, node_role=nodes, services=[PODS])
+    role = make_job_role(stack, node_role=nodes, services=["ecs-tasks.amazonaws.com"], eks_cluster_arn=ARN)
     made = resources(stack, "AWS::IAM::Role")[stack.resolve(role.role_name)["Ref"]]
     statements = made["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     trusted = {str(each["Principal"]): each["Action"] for each in statements}
     assert trusted == {
         str({"AWS": stack.resolve(nodes.role_arn)}): "sts:AssumeRole",
-        str({"Service": PODS}): ["sts:AssumeRole", "sts:TagSession"],
+        str({"Service": "ecs-tasks.amazonaws.com"}): "sts:AssumeRole",
+        str({"Service": _PODS_SERVICE}): ["sts:AssumeRole", "sts:TagSession"],
     }
 
 
@@ -162,3 +199,45 @@ def test_the_collector_which_is_no_process_of_root_s_signs_with_the_role_of_jobs
         "NodeRole": False,
         "JobRole": True,
     }
+
+
+@pytest.mark.parametrize("engine", ["eks", "hyperpod"])
+def test_pods_of_one_service_account_of_the_cluster_get_the_role_in_the_namespaces_of_jobs(engine: str) -> None:
+    stack = new_stack()
+    cluster = _MADE[engine](stack)
+    role = stack.resolve(cluster.job_role.role_name)["Ref"]
+    values = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333"}
+    found = resources(stack, "AWS::IAM::Role")[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    name = {"eks": "pod", "hyperpod": "training"}[engine]
+    tags = {
+        "aws:RequestTag/eks-cluster-arn": f"arn:aws:eks:{_HERE}:cluster/{name}",
+        "aws:RequestTag/kubernetes-service-account": "cluster-job",
+    }
+    assert [resolve(each, values) for each in found] == [
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": _PODS_SERVICE},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Condition": {"StringEquals": tags},
+        }
+    ]
+    associations = [each["Properties"] for each in resources(stack, "AWS::EKS::PodIdentityAssociation").values()]
+    for each in associations:
+        assert each["ServiceAccount"] == "cluster-job"
+        assert each["RoleArn"] == {"Fn::GetAtt": [role, "Arn"]}
+        assert each["ClusterName"] == ({"Ref": ANY} if engine == "eks" else name)
+    namespaces = {"eks": ["research", "training"], "hyperpod": ["training"]}[engine]
+    assert [each["Namespace"] for each in associations] == namespaces
+
+
+@pytest.mark.parametrize(
+    "namespace", ["Training", "training.jobs", "-x", "n" * 64, "", Token.as_string({"Ref": "Name"})]
+)
+def test_a_namespace_that_kubernetes_has_not_is_refused(namespace: str) -> None:
+    message = (
+        "job_namespaces must hold names of Kubernetes namespaces that are known when the template is made, such as"
+    )
+    with pytest.raises(ValueError, match=message):
+        EksSettings(control_plane_zone="us-east-1a", job_namespaces=[namespace])
+    with pytest.raises(ValueError, match=message):
+        HyperPodSettings(job_namespaces=[namespace])

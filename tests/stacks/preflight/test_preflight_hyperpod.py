@@ -102,16 +102,26 @@ _VERDICTS: dict[str, tuple[Callable[[], Verdict], Outcome, str]] = {
         "write vpc_id: vpc-1, with a private subnet of it; write eks_security_group_id: sg-1",
     ),
     "no add-on": (
-        lambda: judge_add_on("training", "us-east-1", None),
+        lambda: judge_add_on(_ADD_ON, "training", "us-east-1", None),
         Outcome.FAIL,
-        f"aws eks create-addon --region us-east-1 --cluster-name training --addon-name {_ADD_ON}",
+        "leave priority_classes out of the first deployment, then: aws eks create-addon --region us-east-1 "
+        f"--cluster-name training --addon-name {_ADD_ON}",
     ),
     "an add-on that is being made": (
-        lambda: judge_add_on("training", "us-east-1", {"status": "CREATING"}),
+        lambda: judge_add_on(_ADD_ON, "training", "us-east-1", {"status": "CREATING"}),
         Outcome.FAIL,
-        f"the add-on {_ADD_ON} of training is CREATING",
+        f"the add-on {_ADD_ON} of training is CREATING: until it is ACTIVE, priority_classes cannot be deployed",
     ),
-    "an add-on": (lambda: judge_add_on("training", "us-east-1", {"status": "ACTIVE"}), Outcome.PASS, "is ACTIVE"),
+    "no agent": (
+        lambda: judge_add_on("eks-pod-identity-agent", "training", "us-east-1", None),
+        Outcome.FAIL,
+        "without which pods of jobs get no credentials of the job role -> aws eks create-addon --region us-east-1",
+    ),
+    "an add-on": (
+        lambda: judge_add_on(_ADD_ON, "training", "us-east-1", {"status": "ACTIVE"}),
+        Outcome.PASS,
+        "is ACTIVE",
+    ),
     "a private subnet": (
         lambda: judge_private(_SUBNET, [_table("igw-1", Main=True), _table("local", SubnetId=_SUBNET)]),
         Outcome.PASS,
@@ -172,6 +182,7 @@ def test_the_account_of_the_example_is_ready_until_its_add_on_goes(needs: Needs,
     assert {name: line.outcome for name, line in lines.items()} == {
         f"private subnet {_SUBNET}": Outcome.PASS,
         "EKS cluster training": Outcome.PASS,
+        "add-on eks-pod-identity-agent": Outcome.PASS,
         f"add-on {_ADD_ON}": Outcome.PASS,
     }
     aws.client("eks").delete_addon(clusterName="training", addonName=_ADD_ON)
@@ -188,6 +199,7 @@ def test_the_deployer_needs_the_permissions_of_eks(needs: Needs) -> None:
     assert [action for action in actions_for(needs) if action.startswith("eks:")] == [
         "eks:AssociateAccessPolicy",
         "eks:CreateAccessEntry",
+        "eks:CreatePodIdentityAssociation",
         "eks:DeleteAccessEntry",
         "eks:DescribeAccessEntry",
         "eks:DescribeCluster",

@@ -16,6 +16,7 @@ from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.encryption import KeyUser, allow
 from cdk_training_cluster.network import ClusterNetwork
+from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.orchestrators.eks.add_ons import AddOn
 from cdk_training_cluster.orchestrators.eks.fixed_tags import keep_fixed_tags
 from cdk_training_cluster.orchestrators.eks.scheduling import packing_scheduler
@@ -241,7 +242,7 @@ class EksControlPlane(Construct):
             self,
             "SystemLaunchTemplate",
             require_imdsv2=True,
-            http_put_response_hop_limit=2,
+            http_put_response_hop_limit=launch_dialect.EKS.metadata_hops,
             block_devices=[
                 ec2.BlockDevice(
                     device_name="/dev/xvda",

@@ -23,8 +23,8 @@ class EksTrainingCluster(TrainingCluster):
 
     Resources: what `TrainingCluster` makes, with an `AWS::EKS::Nodegroup` for each node group in place of an Auto
     Scaling group, an `AWS::EKS::Cluster`, two system nodes, an `AWS::EKS::Addon` for each add-on, an
-    `AWS::EKS::AccessEntry` for each administrator, and an `AWS::Logs::LogGroup` for what the control plane logs. No
-    custom resource.
+    `AWS::EKS::AccessEntry` for each administrator, an `AWS::EKS::PodIdentityAssociation` for each namespace of jobs,
+    and an `AWS::Logs::LogGroup` for what the control plane logs. No custom resource.
 
     Attributes:
         add_on_roles: The IAM roles of add-ons, by the add-on's name, for `bucket.grant_read_write(…)` and the like.

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from cdk_training_cluster.conditions import HERE
 from cdk_training_cluster.nodes import NodeFleet, NodeGroup, launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
@@ -30,6 +31,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import (
 )
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
 from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, EksSettings
+from cdk_training_cluster.orchestrators.job_pods import give_pods_role
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.storage import TrainingFileSystem
@@ -71,6 +73,10 @@ class EksOrchestrator(Orchestrator):
         add_managed_policies(role, *NODE_POLICIES)
         return role
 
+    def make_job_role(self, cluster: TrainingCluster) -> iam.Role:
+        """Make the role of jobs' pods."""
+        return make_job_role(cluster, eks_cluster_arn=HERE.arn("eks", f"cluster/{cluster.cluster_name}"))
+
     def make_control(self, cluster: TrainingCluster, together: ClusterContext) -> None:  # noqa: ARG002 - it is for all
         """Make the control plane, the system nodes and the add-ons."""
         files = cluster.file_system
@@ -84,6 +90,12 @@ class EksOrchestrator(Orchestrator):
         )
         add_ons = chosen_add_ons(self.settings.add_ons, file_system=files is not None)
         self.control_plane.make_add_ons(add_ons)
+        give_pods_role(
+            cluster,
+            cluster.job_role,
+            eks_cluster=self.control_plane.cluster.ref,
+            namespaces=self.settings.job_namespaces,
+        )
         if files is not None:
             self._let_look_at(files)
 

@@ -11,6 +11,7 @@ from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
 from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS, Wanted
+from cdk_training_cluster.orchestrators.job_pods import DEFAULT_NAMESPACES, job_namespace
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
@@ -173,6 +174,8 @@ class EksSettings:
             keeps it.
         system_nodes: Where add-ons run. Default: - two `m7i.large`.
         logs: What the control plane logs to CloudWatch, for three months. Default: - all five types.
+        job_namespaces: The Kubernetes namespaces of jobs, in which the pods of the service account `cluster-job` get
+            the job role. Default: - `training`.
         node_repair: Whether EKS reboots or replaces nodes that its monitoring agent reports as broken. A change takes
             effect with a node group's next start. Default: - it does.
 
@@ -194,6 +197,7 @@ class EksSettings:
     release_version: Annotated[str, RELEASE] | None = None
     system_nodes: SystemNodes = field(default_factory=SystemNodes)
     logs: Sequence[Annotated[str, _log_type]] = LOG_TYPES
+    job_namespaces: Sequence[Annotated[str, job_namespace]] = DEFAULT_NAMESPACES
     node_repair: bool = True
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
@@ -16,6 +17,7 @@ from cdk_training_cluster.acknowledgements import ignore_lint, warn
 from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import Mount
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup
@@ -32,6 +34,7 @@ from cdk_training_cluster.orchestrators.hyperpod.instance_types import sagemaker
 from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
 from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings, NodeRecovery
+from cdk_training_cluster.orchestrators.job_pods import give_pods_role
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.prices.watching import sum_units
@@ -85,6 +88,11 @@ class HyperPodOrchestrator(Orchestrator):
         """Make the execution role."""
         return make_execution_role(cluster, self.kind, cluster_name=cluster.cluster_name)
 
+    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+        """Make the role of jobs' pods on EKS; on Slurm jobs have the execution role."""
+        arn = self.settings.eks_cluster_arn
+        return cluster.role if arn is None else make_job_role(cluster, eks_cluster_arn=arn)
+
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:  # noqa: ARG002 - all groups alike
         """Return None: HyperPod takes no launch template."""
         return None
@@ -107,6 +115,13 @@ class HyperPodOrchestrator(Orchestrator):
         if cluster.encryption_key is not None:
             for statement in key_statements(cluster.encryption_key):
                 cluster.role.add_to_policy(statement)
+        if self.settings.eks_cluster_arn is not None:
+            give_pods_role(
+                cluster,
+                cluster.job_role,
+                eks_cluster=Fn.select(1, Fn.split(":cluster/", self.settings.eks_cluster_arn)),
+                namespaces=self.settings.job_namespaces,
+            )
         self._groups = list(self._slurm_groups(cluster))
         on_slurm = self.settings.engine is HyperPodEngine.SLURM
         percent = self.settings.tiered_storage_percent

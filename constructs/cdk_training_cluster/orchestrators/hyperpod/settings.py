@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Final
 
+from cdk_training_cluster.orchestrators.job_pods import DEFAULT_NAMESPACES, job_namespace
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
@@ -107,6 +108,8 @@ class HyperPodSettings:
         controller_type: SageMaker's type of Slurm's controller node. Default: - `ml.m5.2xlarge`.
         login_type: SageMaker's type of Slurm's login node. Default: - there is none.
         partitions: The Slurm partition of a node group, by the group's name. Default: - of the group's own name.
+        job_namespaces: The Kubernetes namespaces of jobs, in which the pods of the service account `cluster-job` get
+            the job role; of use on EKS only. Default: - `training`.
         deep_health_checks: What a node passes before it takes jobs. Default: - none.
         node_recovery: What becomes of faulty nodes. Default: - `NodeRecovery.AUTOMATIC`.
         tiered_storage_percent: The part of a node's memory that keeps checkpoints, in percent; on EKS only.
@@ -124,6 +127,7 @@ class HyperPodSettings:
     controller_type: Annotated[str, NODE_TYPE] = "ml.m5.2xlarge"
     login_type: Annotated[str, NODE_TYPE] | None = None
     partitions: Mapping[str, Annotated[str, PARTITION]] = field(default_factory=dict)
+    job_namespaces: Sequence[Annotated[str, job_namespace]] = DEFAULT_NAMESPACES
     deep_health_checks: Sequence[DeepHealthCheck] = ()
     node_recovery: NodeRecovery = NodeRecovery.AUTOMATIC
     tiered_storage_percent: Annotated[int, MEMORY_PERCENT] | None = None

@@ -101,6 +101,7 @@ class EksSettings(EngineSettings):
         own = {name: value for name, value in self if name not in {"kubernetes", "system_nodes"}}
         return Eks(
             **own,
+            job_namespaces=[*self.kubernetes.namespaces().values()],
             system_nodes=SystemNodes(instance_type=self.system_nodes.instance_type, count=self.system_nodes.count),
         )
 

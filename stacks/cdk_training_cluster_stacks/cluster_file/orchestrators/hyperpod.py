@@ -86,6 +86,7 @@ class HyperPodSettings(EngineSettings):
             controller_type=self.controller_type,
             login_type=self.login_type,
             partitions=self.partitions,
+            job_namespaces=[*self.kubernetes.namespaces(governed=bool(self.priority_classes)).values()],
             deep_health_checks=[DeepHealthCheck[each.upper()] for each in self.deep_health_checks],
             node_recovery=NodeRecovery[self.node_recovery.upper()],
             tiered_storage_percent=self.tiered_storage_percent,

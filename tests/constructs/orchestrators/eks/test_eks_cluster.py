@@ -300,3 +300,10 @@ def test_an_output_says_how_kubectl_gets_in(template: Template) -> None:
     (output,) = template.find_outputs("KubeconfigCommand").values()
     assert "aws eks update-kubeconfig" in str(output)
     assert "--role-arn" in str(output)
+
+
+def test_no_pod_reaches_the_metadata_service_of_its_node(template: Template) -> None:
+    templates = template.find_resources("AWS::EC2::LaunchTemplate").values()
+    assert len(templates) == len(_GROUPS) + 1
+    metadata = [each["Properties"]["LaunchTemplateData"]["MetadataOptions"] for each in templates]
+    assert metadata == [{"HttpTokens": "required", "HttpPutResponseHopLimit": 1}] * len(templates)

@@ -1,0 +1,90 @@
+"""What the pods of jobs may do in AWS, and what they may not take of their nodes."""
+
+from collections.abc import Sequence
+
+from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
+from cdk_training_cluster_stacks.manifests.cluster_run import NODE_FOLDERS
+from cdk_training_cluster_stacks.manifests.objects import Object, an_object
+from cdk_training_cluster_stacks.manifests.wanted import Wanted
+
+_NAME = "cdk-training-cluster-job-pods"
+_API = "admissionregistration.k8s.io/v1"
+
+# What Kubernetes' baseline allows, and what RDMA, debuggers and real-time threads need.
+# https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
+_CAPABILITIES = (
+    *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
+    *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT", "IPC_LOCK", "SYS_NICE", "SYS_PTRACE", "SYS_RESOURCE"),
+)
+
+
+def service_accounts(wanted: Wanted) -> Sequence[Object]:
+    """Return the service account of each team, whose pods get the job role.
+
+    Args:
+        wanted: The cluster.
+    """
+    return [an_object("ServiceAccount", JOB_SERVICE_ACCOUNT, namespace=team.namespace) for team in wanted.teams]
+
+
+def job_policy(wanted: Wanted) -> Sequence[Object]:
+    """Return what keeps pods of teams from their node, whose role may do more than a job may.
+
+    A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. The
+    baseline of Kubernetes would also refuse the folders that jobs read. Recipes of HyperPod need what it refuses, so
+    teams on HyperPod have no policy.
+
+    Args:
+        wanted: The cluster.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+    """
+    if wanted.hyperpod:
+        return []
+    namespaces = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "In",
+        "values": [team.namespace for team in wanted.teams],
+    }
+    of_pods = {"apiGroups": [""], "apiVersions": ["v1"]}
+    lists = (f"object.spec.?{kind}.orValue([])" for kind in ("containers", "initContainers", "ephemeralContainers"))
+    host = "object.spec.?{}.orValue(false)".format
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchExpressions": [namespaces]},
+            "resourceRules": [
+                {**of_pods, "operations": ["CREATE", "UPDATE"], "resources": ["pods"]},
+                {**of_pods, "operations": ["UPDATE"], "resources": ["pods/ephemeralcontainers"]},
+            ],
+        },
+        "variables": [
+            {"name": "containers", "expression": " + ".join(lists)},
+            {"name": "folders", "expression": "object.spec.?volumes.orValue([]).filter(each, has(each.hostPath))"},
+        ],
+        "validations": [
+            {"expression": expression, "message": f"a pod of a job may not {deed}"}
+            for deed, expression in {
+                "be in the network or see the processes of its node: leave hostNetwork, hostPID and hostIPC out": (
+                    f"!({' || '.join(host(name) for name in ('hostNetwork', 'hostPID', 'hostIPC'))})"
+                ),
+                "be privileged": (
+                    "variables.containers.all(each, !each.?securityContext.?privileged.orValue(false))"
+                ),
+                f"have capabilities but {', '.join(_CAPABILITIES)}": (
+                    "variables.containers.all(each, each.?securityContext.?capabilities.?add.orValue([])"
+                    f".all(name, name in {[*_CAPABILITIES]}))"
+                ),
+                f"mount folders of its node but {', '.join(NODE_FOLDERS)}, read-only": (
+                    f"variables.folders.all(each, each.hostPath.path in {[*NODE_FOLDERS]}) && "
+                    "variables.containers.all(each, each.?volumeMounts.orValue([]).all(mount, "
+                    "mount.?readOnly.orValue(false) || !variables.folders.exists(one, one.name == mount.name)))"
+                ),
+            }.items()
+        ],
+    }
+    binding = {"policyName": _NAME, "validationActions": ["Deny"]}
+    return [
+        an_object("ValidatingAdmissionPolicy", _NAME, api=_API, spec=spec),
+        an_object("ValidatingAdmissionPolicyBinding", _NAME, api=_API, spec=binding),
+    ]
