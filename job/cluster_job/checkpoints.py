@@ -127,7 +127,8 @@ class CheckpointFolder:
         if self._token is None:
             return
         with contextlib.suppress(OSError):  # such as of a full disk: without a token no checkpoint is marked
-            self._fence.put_up()
+            if not self._fence.put_up():  # what this start writes itself stays
+                return
             for directory in list(self._directories()):
                 if not (directory / MARKER).exists():
                     # First renamed, so that who still writes there cannot mark it.

@@ -60,18 +60,19 @@ class Fence:
 
     def __init__(self, root: Path, token: Token | None) -> None:
         self._root, self._token = root, token
-        self._is_raised = False
+        self._is_up = False
 
-    def put_up(self) -> None:
-        """Leave the token in the folder, and remove those before it.
+    def put_up(self) -> bool:
+        """Leave the token in the folder, and remove those before it; return whether it was not there yet.
 
         Raises:
             Superseded: A later start has done so.
         """
-        if self._token is None or self._is_raised:
-            return
+        if self._token is None or self._is_up:
+            return False
         self._root.mkdir(parents=True, exist_ok=True)
         own = self._path(self._token)
+        is_new = not own.exists()
         own.touch()
         # All create theirs before they look: of two at least one sees the other.
         others = self._tokens() - {self._token}
@@ -81,7 +82,8 @@ class Fence:
         for other in others:
             with contextlib.suppress(OSError):  # Mountpoint for Amazon S3 deletes with --allow-delete only
                 self._path(other).unlink()
-        self._is_raised = True
+        self._is_up = True
+        return is_new
 
     def check(self) -> None:
         """Look whether this start may change checkpoints.

@@ -53,6 +53,7 @@ class Hold:
     ) -> None:
         self._lease, self._is_first, self._given, self._end = lease, is_first, given, end
         self._has_begun = False
+        self._process = os.getpid()
         self._failed: set[str] = set()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="cluster-job-lease", daemon=True)
@@ -79,9 +80,14 @@ class Hold:
         self._thread.start()
         return token
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether another start may begin."""
+        return self._ended.is_set()
+
     def finish(self) -> None:
         """Let another start begin at once."""
-        if self._has_begun and not self._ended.is_set():
+        if self._has_begun and not self._ended.is_set() and self._process == os.getpid():
             self._ended.set()
             if self._lease is not None and self._is_first:
                 self._attempt("ending the lease", self._lease.release)

@@ -297,8 +297,9 @@ def _said(found: Versioned | None) -> Mapping[str, Any]:
 
 
 def _token(found: Versioned | None) -> Token | None:
-    """Return the token of the last holder."""
-    return None if found is None else Token.parse(_said(found)["token"])
+    """Return the token of the last holder. None: there was none, or one of an earlier release."""
+    text = _said(found).get("token")
+    return None if text is None else Token.parse(text)
 
 
 def _number(attempt: str) -> int:

@@ -25,6 +25,9 @@ _METADATA = "http://169.254.169.254/latest"
 _BOARD = Path("/sys/devices/virtual/dmi/id/board_asset_tag")
 _SECONDS = 2.0
 
+_HOLDS: dict[str, Hold] = {}
+"""By the run's name: a script may make several objects of one run, and they are one start."""
+
 
 def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True) -> Reporter:
     """Return what reports a run of this process.
@@ -58,13 +61,17 @@ def make_hold(run: str, environment: Environment, *, is_alone: bool) -> Hold:
         environment: The process's cluster and place.
         is_alone: Whether no other job trains the run, as replicas do.
     """
+    held = _HOLDS.get(run)
+    if held is not None and not held.has_ended:
+        return held
     cluster, is_first = environment.cluster, environment.rank == 0
     given = os.environ.get(TOKEN) if is_alone and os.environ.get(HELD) == run else None
     owner = owner_of(run)
     if not is_alone or owner is None or cluster is None or not cluster.runs_table or not _has_boto3():
         return Hold(None, is_first=is_first, given=None if given is None else Token.parse(given))
     table = open_table(cluster.runs_table, run, region=cluster.region)
-    return Hold(Lease(table, run=run, owner=owner, node=environment.node), is_first=is_first)
+    _HOLDS[run] = Hold(Lease(table, run=run, owner=owner, node=environment.node), is_first=is_first)
+    return _HOLDS[run]
 
 
 class Heartbeat:

@@ -110,6 +110,13 @@ def test_runs_without_a_table_write_side_by_side_as_before(tmp_path: Path) -> No
     assert half.path.exists()
 
 
+def test_what_a_start_writes_itself_stays_when_its_script_opens_the_folder_again(tmp_path: Path) -> None:
+    folder(tmp_path, 1).open()
+    half = write(folder(tmp_path, 1), 5)
+    folder(tmp_path, 1).open()
+    assert half.path.exists()
+
+
 def test_a_folder_that_its_user_deletes_ends_no_run(tmp_path: Path) -> None:
     first = folder(tmp_path / "run", 1)
     first.open()
@@ -248,10 +255,12 @@ class TwoStarts(RuleBasedStateMachine):
         ahead=st.lists(st.floats(-1e5, 1e5), min_size=3, max_size=3),
         rates=st.lists(st.floats(0.99, 1.01), min_size=3, max_size=3),
         lost=st.sampled_from([0.0, 0.4]),
+        unanswered=st.sampled_from([0.0, 0.3]),
     )
-    def set_up(self, ahead: list[float], rates: list[float], lost: float) -> None:
+    def set_up(self, ahead: list[float], rates: list[float], lost: float, unanswered: float) -> None:
         self.root = Path(self._make_folder())
         self.client = FakeRunsTable(lost_answers=lost)
+        self.client.unanswered = unanswered
         self.table = RunTable(self.client, TABLE, "llama")  # type: ignore[arg-type]
         self.now, self.step = 0.0, 0
         self.starts = [_Start(self, name, *clock) for name, *clock in zip("abc", ahead, rates, strict=True)]

@@ -178,6 +178,14 @@ def test_each_holder_has_a_later_token_and_a_table_that_forgot_them_begins_anoth
     assert not tokens[2].is_before(other.token)
 
 
+def test_the_lease_of_an_earlier_release_is_in_no_ones_way() -> None:
+    scene = _Scene()
+    scene.table.replace("lease", b'{"owner":"a","node":"i-1","at":0.0,"attempt":"","world":""}', None)
+    lease = scene.start("b")
+    lease.take()
+    assert lease.token is not None
+
+
 def test_an_attempt_ends_once_a_later_one_of_its_start_has_begun() -> None:
     scene = _Scene()
     cut_off, again = scene.start("JobSet 4f1c", attempt="4f1c-9"), scene.start("JobSet 4f1c", attempt="4f1c-10")

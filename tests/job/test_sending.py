@@ -126,6 +126,19 @@ def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
     assert json.loads(lease["value"]["B"])["owner"] == "Slurm step 7.0"
 
 
+@pytest.mark.usefixtures("_aws")
+def test_two_objects_of_one_run_are_one_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = _on_a_cluster(monkeypatch)
+    first, second = (Run(global_batch=8, name="twice") for _ in range(2))
+    token = first._hold.begin(lambda take: take())
+    assert token is not None
+    _train(second)
+    lease = client.get_item(TableName="runs", Key={"run": {"S": "twice"}, "key": {"S": "lease"}})["Item"]
+    said = json.loads(lease["value"]["B"])
+    assert (said["token"], said["held"]) == (str(token), False)
+    assert Run(global_batch=8, name="twice")._hold is not first._hold
+
+
 class _Metadata(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self._answer("token" if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else "")

@@ -9,6 +9,7 @@ from botocore.exceptions import ReadTimeoutError
 from fake_service import FakeService, refusal
 
 TABLE = "runs"
+_ENDPOINT = "https://dynamodb.us-east-1.amazonaws.com/"
 _THROTTLED = "ProvisionedThroughputExceededException"
 
 
@@ -20,6 +21,7 @@ class FakeRunsTable(FakeService):
         page_size: How many items a page of a query holds.
         returned: How many items queries have returned.
         lost_answers: The share of writes that botocore sends again, since their first answer was lost.
+        unanswered: The share of writes that are done, and whose answers are all lost.
         throttled: The share of calls that are refused after all of botocore's repetitions.
         down: Whether DynamoDB does not answer.
     """
@@ -30,6 +32,7 @@ class FakeRunsTable(FakeService):
         self.page_size = 3
         self.returned = 0
         self.lost_answers = lost_answers
+        self.unanswered = 0.0
         self.throttled = throttled
         self.down = False
         self._lock = threading.Lock()
@@ -98,11 +101,13 @@ class FakeRunsTable(FakeService):
         write()
         if self._random.random() < self.lost_answers:
             write()
+        if self._random.random() < self.unanswered:
+            raise ReadTimeoutError(endpoint_url=_ENDPOINT)
 
     def _ask(self, operation: str, parameters: dict[str, Any]) -> None:
         self.record(operation, parameters)
         if self.down:
-            raise ReadTimeoutError(endpoint_url="https://dynamodb.us-east-1.amazonaws.com/")
+            raise ReadTimeoutError(endpoint_url=_ENDPOINT)
         if self._random.random() < self.throttled:
             raise refusal(operation, _THROTTLED, "The level of configured provisioned throughput was exceeded")
         if parameters["TableName"] != TABLE:
