@@ -181,7 +181,9 @@ def broken(self, *of):
 torch_storage.unreadable, FileSystemReader.read_data = stale, broken
 run = new_run()
 run.restore(state)
-print("restored", rank, run._saver.next_step, state["weights"].unique().tolist(), state["rank"], flush=True)
+found = f"restored {rank} {run._saver.next_step} {state['weights'].unique().tolist()} {state['rank']}"
+sys.stdout.write(found + "\\n")  # at once, or the lines of two ranks mix
+sys.stdout.flush()
 """
 
 
