@@ -1,5 +1,6 @@
 """Jobs under real torchrun, `make test-torch`: nodes are killed, drained and left out, and training goes on."""
 
+import itertools
 import logging
 import sys
 import time
@@ -15,6 +16,7 @@ pytest.importorskip("psutil", reason="psutil is not installed: make test-torch")
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
 
 from cluster_job.exits import Exit
+from cluster_job.fencing import Token
 from cluster_job.hangs import STUCK_EXIT_CODE
 from cluster_job.rendezvous import ExitStatus
 from torchrun_job import TorchrunJob
@@ -49,8 +51,12 @@ def test_killed_nodes_cost_no_run_rank_0s_neither(job: TorchrunJob) -> None:
     killed, step = time.time(), job.events()[-1]["step"]
     again = job.wait_for(lambda event: event["world"] == 2 and event["step"] > step and event["at"] > killed)
     say(f"another node killed: {again['at'] - killed:.1f} s until the next step")
-    steps = [event["step"] for event in job.events()]
+    events = job.events()
+    steps = [event["step"] for event in events]
     assert sorted(set(steps)) == list(range(1, max(steps) + 1))
+    tokens = [Token.parse(event["token"]) for event in events]
+    assert all(one == other or one.is_before(other) for one, other in itertools.pairwise(tokens))
+    assert len(set(tokens)) == 4, "one for each time that the processes start"
     assert "the run failed" not in "".join(map(job.log, "abc"))
 
 

@@ -25,6 +25,7 @@ def main() -> None:
             saved.with_suffix(".new").replace(saved)
             event = {"step": step, "world": int(total.item()), "rank_0": node, "at": time.time()}
             event["lease"] = os.environ.get("TRAINING_CLUSTER_LEASE")
+            event["token"] = os.environ.get("TRAINING_CLUSTER_LEASE_TOKEN")
             with (folder / "events").open("a") as file:
                 file.write(json.dumps(event) + "\n")
         time.sleep(0.1)
