@@ -16,6 +16,7 @@ from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
 from cdk_training_cluster_stacks.preflight.account import account_checks
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, exit_status, run_checks
+from cdk_training_cluster_stacks.preflight.credentials import credential_checks
 from cdk_training_cluster_stacks.preflight.engines import engine_checks
 from cdk_training_cluster_stacks.preflight.hyperpod import hyperpod_checks
 from cdk_training_cluster_stacks.preflight.images import image_checks
@@ -84,6 +85,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *zone_checks(needs),
         *engine_checks(needs, now),
         *hyperpod_checks(needs),
+        *credential_checks(needs),
         *quota_checks(needs),
         *purchase_checks(needs, now),
         *image_checks(needs),

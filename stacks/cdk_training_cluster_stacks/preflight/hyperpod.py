@@ -89,16 +89,27 @@ def judge_private(subnet: str, tables: Sequence[Mapping[str, Any]]) -> Verdict:
         subnet: The subnet's id.
         tables: What EC2 says of the route tables of its VPC.
     """
+    table = table_of(subnet, tables)
+    if table is None:
+        return unknown(f"EC2 shows no route table of {subnet}", "check network.vpc_id and AWS_PROFILE")
+    if any(str(route.get("GatewayId", "")).startswith("igw-") for route in table["Routes"]):
+        return failed(
+            f"{subnet} is public: {table['RouteTableId']} leads to an internet gateway",
+            "name a private subnet, with a route to a NAT gateway",
+        )
+    return passed(f"{subnet} is private")
+
+
+def table_of(subnet: str, tables: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the route table of a subnet: its own, or else the main one of the VPC. None: EC2 shows neither.
+
+    Args:
+        subnet: The subnet's id.
+        tables: What EC2 says of the route tables of its VPC.
+    """
     links = [(table, link) for table in tables for link in table["Associations"]]
     own = [table for table, link in links if link.get("SubnetId") == subnet]
-    for table in own or [table for table, link in links if link.get("Main")]:
-        if any(str(route.get("GatewayId", "")).startswith("igw-") for route in table["Routes"]):
-            return failed(
-                f"{subnet} is public: {table['RouteTableId']} leads to an internet gateway",
-                "name a private subnet, with a route to a NAT gateway",
-            )
-        return passed(f"{subnet} is private")
-    return unknown(f"EC2 shows no route table of {subnet}", "check network.vpc_id and AWS_PROFILE")
+    return next(iter(own or [table for table, link in links if link.get("Main")]), None)
 
 
 def hyperpod_checks(needs: Needs) -> Iterator[Check]:
@@ -112,7 +123,7 @@ def hyperpod_checks(needs: Needs) -> Iterator[Check]:
         return
     yield Check(
         name=f"private subnet {network.subnet_id}",
-        ask=partial(_route_tables, network.vpc_id),
+        ask=partial(route_tables, network.vpc_id),
         judge=partial(judge_private, network.subnet_id),
     )
     if hyperpod.eks_cluster_arn is None:
@@ -188,7 +199,13 @@ def _add_on(cluster: str, name: str, aws: Aws) -> Mapping[str, Any] | None:
     return None if said is None else said["addon"]
 
 
-def _route_tables(vpc: str, aws: Aws) -> Sequence[Mapping[str, Any]]:
+def route_tables(vpc: str, aws: Aws) -> Sequence[Mapping[str, Any]]:
+    """Return what EC2 says of the route tables of a VPC.
+
+    Args:
+        vpc: The VPC's id.
+        aws: The account.
+    """
     # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeRouteTables.html
     pages = aws.client("ec2").get_paginator("describe_route_tables")
     return list(pages.paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}]).search("RouteTables[]"))
