@@ -60,7 +60,7 @@ def instance_credentials(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give an instance the credentials of its role, as EC2 does."""
     partition = get_partition(request["region"])
     role = iam_backends[request["account"]][partition].get_role(request["role"])
-    trusted = _trust(role, request["account"], partition)
+    trusted = trust_of(role, request["account"], partition)
     if not is_allowed(trusted, Call(action=_ACTION, resource="*", principal="ec2.amazonaws.com")):
         raise ValueError(f"role {request['role']} does not trust ec2.amazonaws.com")
     session = sts_backends[request["account"]][partition].assume_role(
@@ -81,7 +81,7 @@ def _role(arn: str, account: str, partition: str) -> Any:
 def _may_take(session: AssumedRole | None, role: Any, account: str, region: str) -> bool:
     root = f"arn:{get_partition(region)}:iam::{account}:root"
     named = [root] if session is None else [session.role_arn, session.arn, root]
-    trusted = _trust(role, account, get_partition(region))
+    trusted = trust_of(role, account, get_partition(region))
     calls = [Call(action=_ACTION, resource="*", principal=one, region=region) for one in named]
     denied = [{**each, "Effect": "Allow"} for each in trusted if each["Effect"] == "Deny"]
     if any(is_allowed(denied, call) for call in calls) or not any(is_allowed(trusted, call) for call in calls):
@@ -90,8 +90,14 @@ def _may_take(session: AssumedRole | None, role: Any, account: str, region: str)
     return session is None or is_allowed(statements_of(session.role_arn), own)
 
 
-def _trust(role: Any, account: str, partition: str) -> list[dict[str, Any]]:
-    """Return the statements of a trust policy, in which an account's number stands for its root."""
+def trust_of(role: Any, account: str, partition: str) -> list[dict[str, Any]]:
+    """Return the statements of a trust policy, in which an account's number stands for its root.
+
+    Args:
+        role: The role, as moto keeps it.
+        account: The account.
+        partition: Its partition.
+    """
     root = f"arn:{partition}:iam::{account}:root"
     statements = []
     for each in as_list(json.loads(role.assume_role_policy_document)["Statement"]):

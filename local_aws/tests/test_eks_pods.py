@@ -12,8 +12,15 @@ from local_aws_scene import Stacks, Template
 _ACTIONS = ["sts:AssumeRole", "sts:TagSession"]
 
 
-def _role(service: str = "pods.eks.amazonaws.com", actions: Any = _ACTIONS, effect: str = "Allow") -> dict[str, Any]:
-    trusted = {"Effect": effect, "Action": actions, "Principal": {"Service": service}}
+def _role(
+    service: str = "pods.eks.amazonaws.com", actions: Any = _ACTIONS, account: str = "cluster-job"
+) -> dict[str, Any]:
+    tags = {
+        "aws:RequestTag/eks-cluster-arn": "arn:aws:eks:us-east-1:123456789012:cluster/pod",
+        "aws:RequestTag/kubernetes-service-account": account,
+    }
+    condition = {"StringEquals": tags}
+    trusted = {"Effect": "Allow", "Action": actions, "Principal": {"Service": service}, "Condition": condition}
     return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": [trusted]}}}
 
 
@@ -75,9 +82,11 @@ def test_an_association_is_kept_gets_another_role_and_goes_with_its_stack(aws: L
         ({"Namespace": "Training"}, _role(), "namespace Training is not a valid Kubernetes name"),
         ({"Namespace": "n" * 64}, _role(), f"namespace {'n' * 64} is not a valid Kubernetes name"),
         ({"ServiceAccount": "cluster_job"}, _role(), "serviceAccount cluster_job is not a valid Kubernetes name"),
-        ({}, _role("ec2.amazonaws.com"), "must trust pods.eks.amazonaws.com with sts:AssumeRole, sts:TagSession"),
-        ({}, _role(actions="sts:AssumeRole"), "must trust pods.eks.amazonaws.com"),
+        ({}, _role("ec2.amazonaws.com"), "must trust pods.eks.amazonaws.com with sts:AssumeRole"),
+        ({}, _role(actions="sts:AssumeRole"), "must trust pods.eks.amazonaws.com with sts:TagSession"),
+        ({}, _role(account="other"), "must trust pods.eks.amazonaws.com with sts:AssumeRole for cluster-job"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/none"}, _role(), "could not be assumed"),
+        ({"RoleArn": "arn:aws:iam::123456789012:user/me"}, _role(), "must trust pods.eks.amazonaws.com"),
         ({"ClusterName": "none"}, _role(), "No cluster found for name: none"),
     ],
 )
