@@ -157,6 +157,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
         alarms.checked(keys.checked_alarm(CloudWatchResponse.put_metric_alarm)),
         "takes any period, any number of data points and topics that CloudWatch cannot write to",
     ),
+    (CloudWatchBackend, alarms.announced(CloudWatchBackend.set_alarm_state), "sends no event"),
     (
         CloudWatchResponse,
         metric_data.of_users_alone(CloudWatchResponse.put_metric_data),
@@ -212,7 +213,7 @@ REPLACEMENTS: tuple[tuple[type, Any, str], ...] = (
     (EventsBackend, events.checked_targets(EventsBackend.put_targets), "takes any constant input"),
     (EventsHandler, events.authorized(EventsHandler.put_events), "asks no policy"),
     (EventsBackend, events.checked_events(EventsBackend.put_events), "takes events in the name of AWS"),
-    (Rule, events.with_functions(Rule.send_to_targets), "calls no functions"),
+    (Rule, events.with_functions(Rule.send_to_targets), "calls no functions and reaches no topics"),
     (TokenResponse, role_sessions.authorized(TokenResponse.assume_role), "gives sessions of any role to anybody"),
     (IAMBackend, roles.checked(IAMBackend.create_role), "takes any trust policy"),
     (IamResponse, simulations.simulate_principal_policy, "missing"),

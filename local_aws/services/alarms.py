@@ -10,6 +10,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 
 from local_aws.refusal import Refusal
+from local_aws.services import events
 
 _SHORT_PERIODS = (10, 20, 30)
 _MINUTE, _DAY = 60, 86_400
@@ -34,3 +35,36 @@ def checked(original: Callable[[Any], ActionResult]) -> Callable[[Any], ActionRe
         return original(response)
 
     return put_metric_alarm
+
+
+def announced(original: Callable[..., None]) -> Callable[..., None]:
+    """Return SetAlarmState so that EventBridge gets an event where the state changes.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
+    """
+
+    @wraps(original)
+    def set_alarm_state(backend: Any, alarm_name: str, *more: Any) -> None:
+        alarm = backend.alarms.get(alarm_name)
+        # Without an alarm the original refuses.
+        before = {} if alarm is None else {"reason": alarm.state_reason, "value": alarm.state_value}
+        original(backend, alarm_name, *more)
+        state = {"reason": alarm.state_reason, "value": alarm.state_value}
+        if state["value"] != before["value"]:
+            events.announce(
+                {
+                    "account": backend.account_id,
+                    "region": backend.region_name,
+                    "source": "aws.cloudwatch",
+                    "detail_type": "CloudWatch Alarm State Change",
+                    "resources": [alarm.alarm_arn],
+                    "detail": {
+                        "alarmName": alarm_name,
+                        "configuration": {"description": alarm.description},
+                        "previousState": before,
+                        "state": state,
+                    },
+                }
+            )
+
+    return set_alarm_state

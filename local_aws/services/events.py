@@ -1,6 +1,7 @@
 """EventBridge: what PutTargets and PutEvents refuse, and rules that call functions."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 from moto.awslambda.models import lambda_backends
 from moto.core.utils import utcnow
 from moto.events.models import events_backends
+from moto.sns.models import sns_backends
 from moto.sts.models import sts_backends
 
 from local_aws import sessions
-from local_aws.policies import Call, is_allowed
+from local_aws.policies import Call, as_list, is_allowed
 from local_aws.refusal import Refusal
 from local_aws.services import invocations
-from local_aws.services.roles import statements_of
+from local_aws.services.roles import statements_of, trust_of
 
 
 def checked_targets(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,7 +98,7 @@ def announce(request: Mapping[str, Any]) -> Mapping[str, Any]:
         "account": request["account"],
         "time": f"{utcnow():%Y-%m-%dT%H:%M:%SZ}",
         "region": request["region"],
-        "resources": [],
+        "resources": request.get("resources", []),
         "detail": request["detail"],
     }
     for rule in list(backend.describe_event_bus("default").rules.values()):
@@ -105,9 +107,9 @@ def announce(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_functions(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what sends an event to the targets of a rule so that functions are called.
+    """Return what sends an event to the targets of a rule so that functions are called and topics get messages.
 
-    One whose policy does not let the rule call it gets no event: that goes to the target's dead-letter queue.
+    What does not let the rule reach it gets no event: that goes to the target's dead-letter queue.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
     """
 
@@ -116,14 +118,16 @@ def with_functions(original: Callable[..., Any]) -> Callable[..., Any]:
         if not rule.event_pattern.matches_event(original_event):
             return
         targets = rule.targets
-        functions = [target for target in targets if ":lambda:" in target["Arn"]]
-        rule.targets = [target for target in targets if target not in functions]
+        own = [target for target in targets if target["Arn"].split(":")[2] in _SENDERS]
+        rule.targets = [target for target in targets if target not in own]
         try:
             original(rule, original_event, transform_input)
         finally:
             rule.targets = targets
-        for target in functions if rule.state == "ENABLED" else ():
-            _call(rule, target, {**original_event, "time": _text(original_event["time"])})
+        for target in own if rule.state == "ENABLED" else ():
+            event = {**original_event, "time": _text(original_event["time"])}
+            if not _SENDERS[target["Arn"].split(":")[2]](rule, target, event):
+                _keep(rule, target, event)
 
     return send_to_targets
 
@@ -133,7 +137,7 @@ def _text(time: Any) -> str:
     return time if isinstance(time, str) else f"{utcnow():%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _call(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+def _call(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
     arn = target["Arn"]
     function = lambda_backends[rule.account_id][arn.split(":")[3]].get_function(arn)
     asked = Call(
@@ -143,13 +147,67 @@ def _call(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> Non
         principal="events.amazonaws.com",
     )
     if not is_allowed(function.policy.statements, asked):
-        queue = target.get("DeadLetterConfig", {}).get("Arn")
-        if queue:
-            client = sessions.client("sqs", invocations.INVOCATIONS.environment["AWS_ENDPOINT_URL"], rule.region_name)
-            url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
-            client.send_message(QueueUrl=url, MessageBody=json.dumps(event))
-        return
+        return False
     if set(target) & {"InputPath", "InputTransformer"}:
         raise NotImplementedError(f"cannot change the event for the target {target['Id']}")
     given = json.loads(target["Input"]) if target.get("Input") else event
     invocations.handle(function, rule.region_name, given, ":".join(arn.split(":")[7:]))
+    return True
+
+
+def _publish(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Publish an event to a topic, in the name of the target's role, or of EventBridge without one."""
+    arn, role = target["Arn"], target.get("RoleArn")
+    _, _, _, region, account, _ = arn.split(":")
+    topic = sns_backends[account][region].topics.get(arn)
+    if topic is None or region != rule.region_name:
+        return False
+    service = "events.amazonaws.com"
+    of_topic = as_list(json.loads(topic.policy)["Statement"])
+    if role is None:
+        allowed = is_allowed(of_topic, Call(action="sns:Publish", resource=arn, principal=service))
+    else:
+        # A topic of another account must let the role publish, too, and one with a key asks for that.
+        if account != rule.account_id or topic.kms_master_key_id:
+            raise NotImplementedError(f"cannot publish to {arn} with a role")
+        allowed = is_allowed(trust_of(role), Call(action="sts:AssumeRole", resource="*", principal=service))
+        allowed = allowed and is_allowed(statements_of(role), Call(action="sns:Publish", resource=arn))
+    if allowed:
+        topic.publish(_transformed(target, event))
+    return allowed
+
+
+def _transformed(target: Mapping[str, Any], event: Mapping[str, Any]) -> str:
+    """Return what a target gets of an event: all of it, or an object that is made of its parts.
+
+    A part that the event does not have is an empty text.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
+    """
+    transformer = target.get("InputTransformer")
+    if set(target) & {"Input", "InputPath"}:
+        raise NotImplementedError(f"cannot change the event for the target {target['Id']}")
+    if transformer is None:
+        return json.dumps(event)
+
+    def part(placeholder: re.Match[str]) -> str:
+        value: Any = event
+        for step in transformer["InputPathsMap"][placeholder[1]].removeprefix("$.").split("."):
+            value = value.get(step, "") if isinstance(value, Mapping) else ""
+        return json.dumps(value)
+
+    text = re.sub(r"<([\w-]+)>", part, str(transformer["InputTemplate"]))
+    try:
+        return json.dumps(json.loads(text))
+    except ValueError as error:
+        raise NotImplementedError(f"cannot fill in texts for the target {target['Id']}") from error
+
+
+def _keep(rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    queue = target.get("DeadLetterConfig", {}).get("Arn")
+    if queue:
+        client = sessions.client("sqs", invocations.INVOCATIONS.environment["AWS_ENDPOINT_URL"], rule.region_name)
+        url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
+        client.send_message(QueueUrl=url, MessageBody=json.dumps(event))
+
+
+_SENDERS = {"lambda": _call, "sns": _publish}

@@ -46,6 +46,17 @@ def statements_of(role_arn: str) -> list[Mapping[str, Any]]:
     return [statement for document in documents for statement in as_list(json.loads(document)["Statement"])]
 
 
+def trust_of(role_arn: str) -> list[Mapping[str, Any]]:
+    """Return the statements of a role's trust policy, each with the resource that they leave out.
+
+    Args:
+        role_arn: The role's ARN.
+    """
+    _, partition, _, _, account, name = role_arn.split(":")
+    role = iam_backends[account][partition].get_role(name.rpartition("/")[2])
+    return [{"Resource": "*", **one} for one in as_list(json.loads(role.assume_role_policy_document)["Statement"])]
+
+
 def _document(policy: Any) -> str:
     """Return the default version of a managed policy."""
     return next(str(version.document) for version in policy.versions if version.is_default)
