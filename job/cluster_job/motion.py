@@ -16,6 +16,10 @@ _SHOWN = 60
 _WAITING = ("torch.distributed", "torch.autograd", "torch.cuda", "torch.nn.parallel")
 """Where a main thread waits for others; elsewhere in torch, such as in `torch.save`, it works."""
 
+_IN_KERNEL = ("D", "I")
+"""States of an uninterruptible sleep; the second is that of Lustre's waits.
+https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html"""
+
 CPU_SHARE = 0.05
 """A process moves that uses more of one CPU than this."""
 
@@ -34,6 +38,7 @@ class Motion:
         in_torch: Whether the innermost function is one of torch's in which processes wait for others.
         cpu_seconds: What the process and those that it started have used, without this thread.
         io_bytes: What they have read and written.
+        in_kernel: Whether one of them is in an uninterruptible sleep, as while a file system does not answer.
     """
 
     at: float
@@ -42,6 +47,7 @@ class Motion:
     in_torch: bool
     cpu_seconds: float
     io_bytes: int
+    in_kernel: bool = False
 
     def moved_since(self, before: "Motion") -> bool:
         """Return whether the process has done something since an earlier moment.
@@ -69,8 +75,9 @@ def read_motion() -> Motion:
         stack=tuple((frame.f_code.co_filename, frame.f_lineno) for frame in frames),
         where=_where(frames),
         in_torch=innermost.startswith(_WAITING),
-        cpu_seconds=sum(cpu for cpu, _ in consumed) - time.thread_time(),
-        io_bytes=sum(io for _, io in consumed),
+        cpu_seconds=sum(cpu for cpu, *_ in consumed) - time.thread_time(),
+        io_bytes=sum(io for _, io, _ in consumed),
+        in_kernel=any(state in _IN_KERNEL for *_, state in consumed),
     )
 
 
@@ -93,17 +100,17 @@ def _family(pid: int) -> Iterator[int]:
         yield from _family(child)
 
 
-def _consumed(pid: int) -> tuple[float, int]:
-    """Return the CPU seconds of a process, and the bytes that it has read and written."""
-    cpu, io = 0.0, 0
+def _consumed(pid: int) -> tuple[float, int, str]:
+    """Return the CPU seconds of a process, the bytes that it has read and written, and its main thread's state."""
+    cpu, io, state = 0.0, 0, ""
     with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended, or is another user's
         # The name may hold blanks. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+        state, cpu = fields[0], (int(fields[11]) + int(fields[12])) / _TICKS
     with contextlib.suppress(OSError, ValueError):
         lines = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
         io = sum(int(lines.get(name, 0)) for name in ("rchar", "wchar", "read_bytes", "write_bytes"))
-    return cpu, io
+    return cpu, io, state
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

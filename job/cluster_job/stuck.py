@@ -13,7 +13,8 @@ A rank **is stuck** when all of these hold:
 - it has not moved for a third of the grace: the same lines of Python, no CPU, no reading and writing;
 - the other ranks have begun no collective in that time.
 
-Then the run **reports** it. When it has not moved for two times the grace, it **ends**.
+Then the run **reports** it. When it has not moved for two times the grace, it **ends**. A rank that waits in the
+kernel ends after 10 minutes: file systems have maintenance, after which it continues.
 """
 
 from collections import deque
@@ -27,6 +28,10 @@ GRACE_SECONDS = 30.0
 LOOK_SHARE, REPORT_SHARE, END_SHARE = 1 / 6, 1 / 3, 2.0
 """How often a process looks, and after how long without movement the run reports and ends a rank, in graces."""
 
+KERNEL_SECONDS = 600.0
+"""After how long a rank ends that waits in the kernel, for a file system or a device."""
+
+_IN_KERNEL = ", and it waits in the kernel for a file system or a device"
 _FIRST_STEPS = 5
 _RECENT_STEPS = 100
 _SHOWN_RANKS = 3
@@ -82,6 +87,7 @@ class Sign:
         still: For how many seconds the process has not moved.
         counts_still: For how many seconds it has begun no collective.
         at_work: Whether it evaluates or writes a checkpoint.
+        in_kernel: Whether it waits in the kernel, as for a file system in maintenance.
     """
 
     rank: int
@@ -97,6 +103,7 @@ class Sign:
     still: float = 0.0
     counts_still: float = 0.0
     at_work: bool = False
+    in_kernel: bool = False
 
 
 class Lag(Enum):
@@ -171,10 +178,11 @@ def find_stuck(signs: Sequence[Sign], world_size: int, grace: float) -> Stuck | 
     quiet = min((one.counts_still for one in others), default=0.0)
     if lag is None or min(still, quiet) < REPORT_SHARE * grace:
         return None
+    end = KERNEL_SECONDS if any(one.in_kernel for one in late) else END_SHARE * grace
     return Stuck(
         ranks=tuple(sorted(one.rank for one in late)),
         sentence=_sentence(sorted(late, key=lambda one: one.rank), others, lag)[:_LONGEST],
-        ends=min(still, quiet) >= END_SHARE * grace,
+        ends=min(still, quiet) >= max(end, END_SHARE * grace),
     )
 
 
@@ -186,9 +194,10 @@ def _sentence(late: Sequence[Sign], others: Sequence[Sign], lag: Lag) -> str:
     collectives = f", its last collective number {own} of group {group}" if group else ""
     if group and most > own:
         collectives += f", where others wait in number {most}{_named(others)}"
+    in_kernel = _IN_KERNEL if first.in_kernel else ""
     return (
         f"rank {first.rank} on {first.node}{more} hangs: it {lag.value}; its last step is {first.step}, "
-        f"{first.silent:.0f} s ago{collectives}; its main thread is at {first.where}"
+        f"{first.silent:.0f} s ago{collectives}; its main thread is at {first.where}{in_kernel}"
     )
 
 

@@ -137,6 +137,7 @@ class StuckWatch:
             still=round(motion.at - known.moved, 1),
             counts_still=round(motion.at - known.began, 1),
             at_work=at_work,
+            in_kernel=motion.in_kernel,
         )
         self._ranks.put(f"{SIGNS}{rank:05}", encoded(asdict(sign)))
         found = self._judge(self._ranks, sign, motion.at) if rank == 0 else None

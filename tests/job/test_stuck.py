@@ -90,6 +90,13 @@ _WAIT = [sign(0, g0=7, still=60.0, quiet=60.0), sign(2, g0=7, still=60.0, quiet=
         (sign(1, g0=6), [_WAIT[0], replace(_WAIT[1], at_work=True)], None),
         (sign(1, g0=6), [_WAIT[0], replace(_WAIT[1], counts_still=5.0)], None),
         (sign(1, g0=6), _WAIT[:1], None),
+        # A file system does not answer it.
+        (replace(sign(1, g0=6, still=60.0), in_kernel=True), _WAIT, False),
+        (
+            replace(sign(1, g0=6, still=600.0), in_kernel=True),
+            [replace(one, counts_still=600.0) for one in _WAIT],
+            True,
+        ),
         # Nobody is behind.
         (sign(1, g0=7, still=60.0), _WAIT, None),
     ],
@@ -98,6 +105,7 @@ def test_a_rank_is_stuck_that_is_behind_and_does_not_move(late: Sign, others: li
     found = find_stuck([*others, late], 3, GRACE_SECONDS)
     assert (None if found is None else found.ends) is ends
     assert found is None or found.ranks == (1,)
+    assert found is None or ("waits in the kernel" in found.sentence) is late.in_kernel
 
 
 def test_the_sentence_names_rank_node_step_collective_and_line() -> None:
