@@ -1,10 +1,11 @@
 #!/bin/bash
-# Unpacks Debian's Slurm, with all that it needs, into a folder of its own: nothing is installed on this machine.
+# Unpacks Debian's Slurm and nftables, with all that they need, into a folder of its own: nothing is installed on this
+# machine.
 #   make_slurm_root.sh DIRECTORY   makes DIRECTORY/root, or says in DIRECTORY/missing why there is none
 # Debian stable has no Slurm 25.11, with which a job on a failed node is requeued at once: hence the suite.
 set -euo pipefail
 SUITE=sid
-PACKAGES=(slurmctld slurmd slurm-client base-files bash coreutils findutils gawk grep iproute2 mount needrestart perl procps python3 sed util-linux)
+PACKAGES=(slurmctld slurmd slurm-client base-files bash coreutils findutils gawk grep iproute2 mount needrestart nftables perl procps python3 sed util-linux)
 
 mkdir -p "$1"
 cd "$1"

@@ -306,6 +306,23 @@ def test_a_job_may_ask_to_run_again(slurm: RealSlurm) -> None:
     assert slurm.output(job).splitlines() == ["run 0", "run 1"]
 
 
+def test_a_user_who_is_no_operator_drains_no_node_and_ends_no_job_of_others(slurm: RealSlurm) -> None:
+    job = slurm.submit("--nodes=1", script="sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+    node = slurm.shown("job", job)["NodeList"]
+    for command in (
+        ("scontrol", "update", f"nodename={node}", "state=drain", "reason=forged"),
+        ("scontrol", "update", f"nodename={node}", "state=resume"),
+        ("scontrol", "reconfigure"),
+        ("scancel", job),
+    ):
+        said = slurm.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command, check=False)
+        assert "ermission denied" in said or "Invalid user id" in said, (command, said)
+    assert slurm.shown("job", job)["JobState"] == "RUNNING"
+    assert "DRAIN" not in slurm.shown("node", node)["State"]
+    slurm.run("scancel", job)
+
+
 def test_an_update_of_slurmd_does_not_restart_it_under_its_jobs(slurm: RealSlurm, tmp_path: Path) -> None:
     """By Debian's needrestart, as it is without the node's configuration and with it."""
     restarts = slurm.root / "srv/restarts"
