@@ -33,6 +33,7 @@ from local_aws.cloudformation.templates import dependency_order
 # Made by the synthesizer in every stack.
 _SYNTHESIZERS = {"BootstrapVersion", "CheckBootstrapVersion"}
 # Made by CDK of a reference from another stack.
+_CUSTOM = "Custom::"
 _EXPORT = "ExportsOutput"
 
 _REMOVAL_POLICIES = {
@@ -211,12 +212,15 @@ class _StackWriter:
         unknown = set(definition) - _KNOWN_ATTRIBUTES
         if unknown:
             raise NotImplementedError(f"{self._stack.name}: {name} has {', '.join(sorted(unknown))}")
-        service, kind = typed_class(definition["Type"])
-        self.services.add(service)
-        cls = getattr(module_of(service), kind)
-        yield self._construct(
-            name, f"{service}.{kind}", self._arguments(cls, definition.get("Properties", {}), f"{service}.{kind}")
-        )
+        properties = definition.get("Properties", {})
+        if definition["Type"].startswith(_CUSTOM):
+            arguments = [f"type={definition['Type']!r}", f"properties={self._raw(properties)}"]
+            yield self._construct(name, "cdk.CfnResource", arguments)
+        else:
+            service, kind = typed_class(definition["Type"])
+            self.services.add(service)
+            cls = getattr(module_of(service), kind)
+            yield self._construct(name, f"{service}.{kind}", self._arguments(cls, properties, f"{service}.{kind}"))
         variable = self._variable(name)
         for dependency in _as_list(definition.get("DependsOn", [])):
             yield f"{variable}.add_resource_dependency({self._variable(dependency)})"
@@ -339,8 +343,11 @@ class _StackWriter:
 
     def _attribute(self, argument: str | list[str]) -> str:
         name, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
-        service, kind = typed_class(self._template["Resources"][name]["Type"])
-        cls = getattr(module_of(service), kind)
+        resource_type = self._template["Resources"][name]["Type"]
+        cls = aws_cdk.CfnResource
+        if not resource_type.startswith(_CUSTOM):
+            service, kind = typed_class(resource_type)
+            cls = getattr(module_of(service), kind)
         wanted = f"attr{attribute}".replace(".", "").lower()
         for member in dir(cls):
             if member.startswith("attr_") and member.replace("_", "") == wanted:

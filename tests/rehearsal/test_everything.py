@@ -33,8 +33,12 @@ health: {{act: true, max_repairs: 5}}
 tags: {{team: ml-platform, cost-centre: "42"}}
 alerts: {{emails: [ml-platform@example.com]}}
 budget:
-  {{monthly_usd: 5000, thresholds: [33.3, 100], services: [AmazonEC2], linked_accounts: ["222233334444"],
-    weekly_report: true}}
+  monthly_usd: 5000
+  thresholds: [33.3, 100]
+  services: [AmazonEC2]
+  linked_accounts: ["222233334444"]
+  weekly_report: true
+  prices: {{p5.48xlarge: 60, p6-b300.48xlarge: 150, trn1.32xlarge: 24}}  # AWS lists none in this region
 node_groups:
   - name: workers
     instance_types: [p6-b300.48xlarge]
