@@ -53,7 +53,7 @@ _REFUSED = {
 _LARGE = {
     "more resources than a stack may have": (
         f"{_START}{_groups(100)}",
-        "3: node_groups: stack pod-cluster would have 581 resources, and CloudFormation takes at most 500: declare "
+        "3: node_groups: stack pod-cluster would have 586 resources, and CloudFormation takes at most 500: declare "
         "fewer, larger node groups, or spread them over several cluster files\n",
     ),
     "300 groups": (f"{_START}{_groups(300)}", "3: node_groups: settings of cluster_power must fit into 4096 bytes"),
