@@ -16,7 +16,7 @@ class Wrong:
         name: What is wrong.
         change: Makes the legal template wrong.
         refusal: What Batch says. Empty: it takes the template, and jobs then wait or nodes are billed.
-        rule: The rule by which a synth refuses it.
+        rule: The rule by which a synth refuses it. Empty: only the deployment does.
     """
 
     name: str
@@ -79,13 +79,13 @@ WRONG: tuple[Wrong, ...] = (
         "security groups beside network interfaces",
         _compute(SecurityGroupIds=["sg-0a1b2c3d4e5f67890"]),
         "Network interfaces and an instance-level security groups may not be specified on the same request",
-        "batchSecurityGroups",
+        "",
     ),
     Wrong(
         "user data that is one shell script",
         _user_data,
         "Launch Template UserData is not MIME multipart format",
-        "batchUserData",
+        "",
     ),
     Wrong(
         "a strategy for Spot Instances",
@@ -103,19 +103,19 @@ WRONG: tuple[Wrong, ...] = (
         "a delay that is too short",
         _compute(ScalingPolicy={"MinScaleDownDelayMinutes": 5}),
         "minScaleDownDelayMinutes must be between 20 and 10080",
-        "batchScaleDownDelay",
+        "",
     ),
     Wrong(
         "four environments of a queue",
         _queue(ComputeEnvironmentOrder=[{**_ORDER, "Order": order} for order in range(1, 5)]),
         "A job queue must have between 1 and 3 compute environments",
-        "batchQueueOrder",
+        "",
     ),
     Wrong(
         "a limit for a reason that Batch lacks", _limit(Reason="too slow"), "Invalid job reason", "batchStateLimits"
     ),
-    Wrong("a node that no range covers", _ranges("0:0"), "Node ranges must cover all nodes", "batchNodeRanges"),
-    Wrong("a main node that is none", _nodes(MainNode=2), "mainNode must be less than numNodes", "batchMainNode"),
+    Wrong("a node that no range covers", _ranges("0:0"), "Node ranges must cover all nodes", ""),
+    Wrong("a main node that is none", _nodes(MainNode=2), "mainNode must be less than numNodes", ""),
     Wrong("Spot Instances for several nodes", _compute(Type="SPOT", SpotIamFleetRole=_ROLE), "", "batchSpot"),
     Wrong("nodes that run for no job", _compute(MinvCpus=96), "", "batchMinvCpus"),
     Wrong("the newest version of the template", _version, "", "batchTemplateVersion"),

@@ -1,4 +1,4 @@
-"""HyperPod templates that a linter passes and SageMaker refuses: its reason, and the rule by which a synth does."""
+"""HyperPod templates that a linter passes and SageMaker refuses: with its reason."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,13 +60,11 @@ class Wrong:
         name: What is wrong.
         change: Makes the properties of a legal cluster wrong.
         refusal: What SageMaker says.
-        rule: The rule by which a synth refuses it. Empty: none does.
     """
 
     name: str
     change: Callable[[Properties], object]
     refusal: str
-    rule: str
 
 
 def _cluster(**properties: Any) -> Callable[[Properties], object]:
@@ -129,121 +127,101 @@ WRONG = (
         "no controller",
         lambda cluster: cluster["InstanceGroups"].pop(0),
         "Exactly one instance group must have the Slurm node type Controller, found 0",
-        "hyperpodController",
     ),
     Wrong(
         "two controllers",
         _more(_group("second", "ml.m5.xlarge", 1, _CONTROLLER)),
         "Exactly one instance group must have the Slurm node type Controller, found 2",
-        "hyperpodController",
     ),
     Wrong(
         "two login groups",
         _more(_group("one", "ml.m5.xlarge", 1, _LOGIN), _group("two", "ml.m5.xlarge", 1, _LOGIN)),
         "At most one instance group can have the Slurm node type Login, found 2",
-        "hyperpodController",
     ),
     Wrong(
         "a compute group without a partition",
         _workers(SlurmConfig={"NodeType": "Compute"}),
         "PartitionNames is required for Compute",
-        "hyperpodPartition",
     ),
     Wrong(
         "a login group with a partition",
         _more(_group("login", "ml.m5.xlarge", 1, {**_LOGIN, "PartitionNames": ["train"]})),
         "not allowed for other node types, got Login",
-        "hyperpodPartition",
     ),
     Wrong(
         "a strategy beside continuous provisioning",
         _cluster(Orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}}),
         "SlurmConfigStrategy is not supported when NodeProvisioningMode is Continuous",
-        "hyperpodStrategy",
     ),
     Wrong(
         "two life cycles",
         _workers(LifeCycleConfig={**_SCRIPT, "OnInitComplete": "set_up.sh"}),
         "OnCreate and OnInitComplete are mutually exclusive",
-        "hyperpodLifeCycle",
     ),
     Wrong(
         "a life cycle without a place",
         _workers(LifeCycleConfig={"OnInitComplete": "set_up.sh"}),
         "SourceS3Uri is required in LifeCycleConfig",
-        "hyperpodLifeCycle",
     ),
     Wrong(
         "an extension on EKS",
         _on_eks(SlurmConfig=None),
         "LifeCycleConfig with OnCreate is required for instance group workers with Amazon EKS",
-        "hyperpodLifeCycle",
     ),
     Wrong(
         "Slurm's node types on EKS",
         _on_eks(LifeCycleConfig=_SCRIPT),
         "SlurmConfig of instance group workers is not allowed with Amazon EKS",
-        "hyperpodController",
     ),
     Wrong(
         "a file system without a network",
         lambda cluster: cluster.pop("VpcConfig"),
         "VpcConfig is required when FsxLustreConfig is specified",
-        "hyperpodNetwork",
     ),
     Wrong(
         "a type that SageMaker does not have",
         _workers(InstanceType="ml.p5.16xlarge"),
         "Value 'ml.p5.16xlarge' at 'instanceGroups.2.member.",
-        "hyperpodType",
     ),
     Wrong(
         "a minimum above the count",
         _workers(MinInstanceCount=4),
         "MinInstanceCount 4 must not be greater than InstanceCount 3",
-        "hyperpodMinimum",
     ),
     Wrong(
         "one name twice",
         _more(_group("workers", "ml.p5.48xlarge", 1, {"NodeType": "Compute", "PartitionNames": ["more"]})),
         "Duplicate instance group name workers",
-        "hyperpodNames",
     ),
     Wrong(
         "tiered storage on Slurm",
         _cluster(TieredStorageConfig={"Mode": "Enable"}),
         "TieredStorageConfig is supported for clusters with Amazon EKS only",
-        "hyperpodEksAlone",
     ),
     Wrong(
         "Spot Instances on Slurm",
         _workers(CapacityRequirements={"Spot": {}}),
         "CapacityRequirements Spot is supported for clusters with Amazon EKS only",
-        "hyperpodEksAlone",
     ),
     Wrong(
         "an image of nobody's",
         _workers(ImageId="ami-0a1b2c3d4e5f67890"),
         "The image ami-0a1b2c3d4e5f67890 does not exist, or is not owned by the account 123456789012",
-        "",
     ),
     Wrong(
         "a root volume with a size",
         _workers(InstanceStorageConfigs=[{"EbsVolumeConfig": {**_ROOT, "VolumeSizeInGB": 100}}]),
         "An EbsVolumeConfig with RootVolume must have VolumeKmsKeyId, and no VolumeSizeInGB",
-        "",
     ),
     Wrong(
         "a second volume without a size",
         _workers(InstanceStorageConfigs=[{"EbsVolumeConfig": {**_ROOT, "RootVolume": False}}]),
         "An EbsVolumeConfig without RootVolume must have VolumeSizeInGB",
-        "",
     ),
     Wrong(
         "a role of EC2's",
         _workers(ExecutionRole={"Fn::GetAtt": ["NodeRole", "Arn"]}),
         "Please ensure that the role exists and allows principal 'sagemaker.amazonaws.com'",
-        "hyperpodRole",
     ),
 )
 

@@ -33,38 +33,38 @@ WRONG_PCS: dict[str, tuple[Change, str, str]] = {
     "a setting that PCS owns": (
         _change("Slurm", "SlurmConfiguration", settings(SlurmdTimeout="60")),
         "SlurmdTimeout is not supported for a cluster",
-        "pcsSettings",
+        "",
     ),
     "a setting of another level": (
         _change("Nodes", "SlurmConfiguration", settings(PriorityTier="10")),
         "PriorityTier is not supported for a compute node group",
-        "pcsSettings",
+        "",
     ),
     "a setting that a queue has not": (
         _change("Queue", "SlurmConfiguration", settings(Weight="10")),
         "Weight is not supported for a queue",
-        "pcsSettings",
+        "",
     ),
     "records that are purged at once": (
         _change("Slurm", "SlurmConfiguration.Accounting", {"Mode": "STANDARD", "DefaultPurgeTimeInDays": 0}),
         "defaultPurgeTimeInDays must not be 0",
-        "pcsPurge",
+        "",
     ),
-    "a size between 0 and all": (_sizes(1, 4), "must be 0 or equal to maxInstanceCount", "pcsSizes"),
+    "a size between 0 and all": (_sizes(1, 4), "must be 0 or equal to maxInstanceCount", ""),
     "a long name": (
         _change("Nodes", "Name", "w" * 26),
         _TOO_LONG,
-        "pcsName",
+        "",
     ),
     "a long name of a queue": (
         _change("Queue", "Name", "q" * 26),
         _TOO_LONG,
-        "pcsName",
+        "",
     ),
     "types that differ": (
         _change("Nodes", "InstanceConfigs", _TWO),
         "must have the same number of vCPUs and GPUs",
-        "pcsTypes",
+        "",
     ),
     "plain user data": (
         _change("Launch", f"{_DATA}.UserData", {"Fn::Base64": "#!/bin/bash"}),
@@ -84,7 +84,7 @@ WRONG_PCS: dict[str, tuple[Change, str, str]] = {
     "a block that the template does not name": (
         _change("Nodes", "PurchaseOption", "CAPACITY_BLOCK"),
         "must have the MarketType capacity-block",
-        "pcsBlock",
+        "",
     ),
     "a resource without a record": (
         _change("Nodes", "SlurmConfiguration", settings(Gres="mps:32")),

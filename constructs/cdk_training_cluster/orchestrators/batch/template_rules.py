@@ -1,14 +1,13 @@
-"""What AWS Batch refuses of a template, or takes and then leaves jobs waiting or nodes billed.
+"""What an escape hatch can make of a queue that AWS Batch accepts, and that then leaves jobs waiting or nodes billed.
 
-The constructs make no such template: an escape hatch does, or a resource of a user's own.
+What AWS Batch refuses has no rule here: the deployment fails, and says why.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_known, is_plain_user_data
+from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_known
 from cdk_training_cluster.template_rules import resource_rule, template_rule
 from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
 
@@ -21,7 +20,6 @@ _UPDATES = f"{_GUIDE}/infrastructure-updates.html"
 _STUCK = f"{_GUIDE}/job_stuck_in_runnable.html"
 _MULTI_NODE = f"{_GUIDE}/mnp-ce.html"
 _RANGES = "Properties.NodeProperties.NodeRangeProperties"
-_RANGE = re.compile(r"(\d*):(\d*)|(\d+)")
 
 REASONS: Final = (
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
@@ -29,9 +27,6 @@ REASONS: Final = (
     "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
 )
 """All for which a queue can end a job that waits: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html"""
-
-_MAX_ENVIRONMENTS = 3
-_DELAY = range(20, 10_081)
 
 
 def _launching(template: Template) -> Iterator[tuple[Resource, Resource]]:
@@ -143,59 +138,6 @@ def _service_role(environment: Resource) -> bool:
     return environment.get("Properties.ServiceRole") is not None
 
 
-@template_rule(
-    id="batchSecurityGroups",
-    source=f"{_GUIDE}/launch-templates.html",
-    description="SecurityGroupIds of a compute environment must be left out beside network interfaces in its launch "
-    "template: EC2 refuses every launch, and the environment becomes INVALID",
-    fix="Name security groups on the interfaces",
-)
-def _security_groups(template: Template) -> Iterator[Finding]:
-    path = f"{_COMPUTE}.SecurityGroupIds"
-    for environment, launch in _launching(template):
-        if launch.get(f"{LAUNCH}.NetworkInterfaces") and environment.get(path):
-            yield environment.at(path)
-
-
-@template_rule(
-    id="batchUserData",
-    source=f"{_GUIDE}/launch-templates.html",
-    description="UserData in the launch template of a compute environment must be a MIME multi-part archive, to "
-    "which Batch adds its own part: the environment becomes INVALID",
-    fix="Use ec2.MultipartUserData",
-)
-def _user_data(template: Template) -> Iterator[Finding]:
-    for _, launch in _launching(template):
-        if is_plain_user_data(launch):
-            yield launch.at(f"{LAUNCH}.UserData")
-
-
-@resource_rule(
-    ENVIRONMENT,
-    path=f"{_COMPUTE}.ScalingPolicy.MinScaleDownDelayMinutes",
-    id="batchScaleDownDelay",
-    source=f"{_API}/API_ComputeScalingPolicy.html",
-    description="ScalingPolicy.MinScaleDownDelayMinutes must be from 20 to 10080",
-    fix="Give scale_down_delay, or leave it out",
-)
-def _delay(environment: Resource) -> bool:
-    given = environment.get(f"{_COMPUTE}.ScalingPolicy.MinScaleDownDelayMinutes")
-    return isinstance(given, int) and given != 0 and given not in _DELAY
-
-
-@resource_rule(
-    QUEUE,
-    path="Properties.ComputeEnvironmentOrder",
-    id="batchQueueOrder",
-    source=f"{_API}/API_CreateJobQueue.html",
-    description="ComputeEnvironmentOrder of a job queue must have one to three environments",
-    fix="Make another queue",
-)
-def _order(queue: Resource) -> bool:
-    order = queue.get("Properties.ComputeEnvironmentOrder")
-    return isinstance(order, list) and not 0 < len(order) <= _MAX_ENVIRONMENTS
-
-
 @resource_rule(
     QUEUE,
     path="Properties.JobStateTimeLimitActions",
@@ -209,38 +151,6 @@ def _order(queue: Resource) -> bool:
 def _limits(queue: Resource) -> bool:
     path = "Properties.JobStateTimeLimitActions"
     return is_known(queue.get(path)) and {str(each.get("Reason")) for each in queue.mappings(path)} != set(REASONS)
-
-
-@resource_rule(
-    JOB,
-    path=_RANGES,
-    id="batchNodeRanges",
-    source=f"{_API}/API_NodeRangeProperty.html",
-    description="TargetNodes of the ranges of a multi-node job must cover all nodes from 0 to NumNodes - 1",
-    fix="Use one range, 0:",
-)
-def _ranges(job: Resource) -> bool:
-    count = _node_count(job)
-    covered: set[int] = set()
-    for each in job.mappings(_RANGES):
-        match = _RANGE.fullmatch(str(each.get("TargetNodes")))
-        if match:
-            first, last, one = match.groups()
-            covered |= {int(one)} if one else set(range(int(first or 0), int(last or count - 1) + 1))
-    return bool(covered) and not set(range(count)) <= covered
-
-
-@resource_rule(
-    JOB,
-    path="Properties.NodeProperties.MainNode",
-    id="batchMainNode",
-    source=f"{_API}/API_NodeProperties.html",
-    description="MainNode of a multi-node job must be below NumNodes",
-    fix="Use 0, the node that torchrun's rendezvous is on",
-)
-def _main_node(job: Resource) -> bool:
-    main, count = job.get("Properties.NodeProperties.MainNode"), _node_count(job)
-    return isinstance(main, int) and 0 < count <= main
 
 
 @template_rule(

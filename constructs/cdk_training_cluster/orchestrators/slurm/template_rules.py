@@ -1,30 +1,19 @@
-"""What AWS PCS refuses of a template; CloudFormation's schema and linters have nothing of it.
+"""What an escape hatch can make of a Slurm cluster that AWS PCS accepts, and whose nodes then never join or run jobs.
 
-The constructs make no such template: an escape hatch does, or a resource of a user's own.
+What AWS PCS refuses has no rule here: the deployment fails, and says why.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
-from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.orchestrators.slurm.allowed import CLUSTER_SETTINGS, NODE_GROUP_SETTINGS, QUEUE_SETTINGS
-from cdk_training_cluster.orchestrators.slurm.settings import QUEUE_NAME, SlurmVersion
+from cdk_training_cluster.orchestrators.slurm.settings import SlurmVersion
 from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_plain_user_data
 from cdk_training_cluster.template_rules import resource_rule, template_rule
 from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
 
-CLUSTER, GROUP, QUEUE = "AWS::PCS::Cluster", "AWS::PCS::ComputeNodeGroup", "AWS::PCS::Queue"
+CLUSTER, GROUP = "AWS::PCS::Cluster", "AWS::PCS::ComputeNodeGroup"
 
 _GUIDE = "https://docs.aws.amazon.com/pcs/latest/userguide"
 _SETTINGS = "Properties.SlurmConfiguration.SlurmCustomSettings"
-_PURGE = "Properties.SlurmConfiguration.Accounting.DefaultPurgeTimeInDays"
-_SIZES = "Properties.ScalingConfiguration"
-_TYPES = "Properties.InstanceConfigs"
-_ALLOWED: Final[Mapping[str, Collection[str]]] = {
-    CLUSTER: CLUSTER_SETTINGS,
-    GROUP: NODE_GROUP_SETTINGS,
-    QUEUE: QUEUE_SETTINGS,
-}
 
 
 def _named(resource: Resource) -> list[tuple[object, object]]:
@@ -34,21 +23,6 @@ def _named(resource: Resource) -> list[tuple[object, object]]:
 def _launching(template: Template) -> Iterator[tuple[Resource, Resource]]:
     """Yield each compute node group with its launch template."""
     return template.launching(GROUP, "Properties.CustomLaunchTemplate")
-
-
-@resource_rule(
-    *_ALLOWED,
-    path=_SETTINGS,
-    id="pcsSettings",
-    source=f"{_GUIDE}/slurm-custom-settings.html",
-    description="SlurmCustomSettings must name settings that AWS PCS takes for a cluster, a compute node group or a "
-    "queue, once each",
-    fix="Take the setting away, or move it to the resource that has it",
-)
-def _settings(resource: Resource) -> bool:
-    allowed = _ALLOWED[str(resource.definition["Type"])]
-    names = [name for name, _ in _named(resource) if isinstance(name, str)]
-    return not set(names) <= set(allowed) or len(set(names)) < len(names)
 
 
 @resource_rule(
@@ -63,64 +37,6 @@ def _settings(resource: Resource) -> bool:
 def _version(cluster: Resource) -> bool:
     version = cluster.get("Properties.Scheduler.Version")
     return isinstance(version, str) and version not in {each.value for each in SlurmVersion}
-
-
-@resource_rule(
-    CLUSTER,
-    path=_PURGE,
-    id="pcsPurge",
-    source="https://docs.aws.amazon.com/pcs/latest/APIReference/API_Accounting.html",
-    description="DefaultPurgeTimeInDays must not be 0, which AWS PCS refuses",
-    fix="Leave it out to keep records, or give the number of days",
-)
-def _purge(cluster: Resource) -> bool:
-    return cluster.get(_PURGE) == 0
-
-
-@resource_rule(
-    GROUP,
-    QUEUE,
-    path="Properties.Name",
-    id="pcsName",
-    source="https://docs.aws.amazon.com/pcs/latest/APIReference/API_CreateComputeNodeGroup.html",
-    description=f"Name of a compute node group or a queue must be {QUEUE_NAME.wanted}",
-    fix="Shorten it",
-)
-def _name(resource: Resource) -> bool:
-    name = resource.get("Properties.Name")
-    return isinstance(name, str) and not QUEUE_NAME.pattern.fullmatch(name)
-
-
-@resource_rule(
-    GROUP,
-    path=_SIZES,
-    id="pcsSizes",
-    source=f"{_GUIDE}/working-with_cng_create.html",
-    description="MinInstanceCount of a compute node group must be 0 or equal to MaxInstanceCount",
-    fix="Set it to 0, and let the power function set sizes",
-)
-def _sizes(group: Resource) -> bool:
-    least, most = (group.get(f"{_SIZES}.{name}") for name in ("MinInstanceCount", "MaxInstanceCount"))
-    return isinstance(least, int) and isinstance(most, int) and least not in {0, most}
-
-
-@resource_rule(
-    GROUP,
-    path=_TYPES,
-    id="pcsTypes",
-    source=f"{_GUIDE}/working-with_cng_create.html",
-    description="InstanceConfigs of a compute node group must have types of the same architecture, vCPUs and GPUs",
-    fix="Make a compute node group of each and list them in one queue",
-)
-def _types(group: Resource) -> bool:
-    kinds = set()
-    for each in group.mappings(_TYPES):
-        try:
-            info = instance_type_info(str(each.get("InstanceType")))
-        except ValueError:  # it is in no catalog: nothing is known of it
-            continue
-        kinds.add((info.architectures, info.vcpus, info.nvidia_gpu_count))
-    return len(kinds) > 1
 
 
 @resource_rule(
@@ -178,21 +94,6 @@ def _tenancy(template: Template) -> Iterator[Finding]:
     for _, launch in _launching(template):
         if launch.get(path) not in (None, "default") and not is_intrinsic(launch.get(path)):
             yield launch.at(path)
-
-
-@template_rule(
-    id="pcsBlock",
-    source=f"{_GUIDE}/capacity-blocks-configure-cng.html",
-    description="The launch template of a compute node group that buys a CAPACITY_BLOCK must have the MarketType "
-    "capacity-block, a CapacityReservationId and an InstanceType",
-    fix="Use Capacity.capacity_block(), which sets all three",
-)
-def _block(template: Template) -> Iterator[Finding]:
-    wanted = ("InstanceMarketOptions", "InstanceType", "CapacityReservationSpecification.CapacityReservationTarget")
-    for group, launch in _launching(template):
-        is_block = group.get("Properties.PurchaseOption") == "CAPACITY_BLOCK"
-        if is_block and any(launch.get(f"{LAUNCH}.{path}") is None for path in wanted):
-            yield launch.at(LAUNCH)
 
 
 @template_rule(
