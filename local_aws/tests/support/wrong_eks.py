@@ -138,7 +138,7 @@ WRONG: tuple[Wrong, ...] = (
         "a least size above the desired one",
         _group(ScalingConfig={**_SIZES, "MinSize": 1}),
         "Minimum capacity 1 can't be greater than desired size 0",
-        "",
+        "eksSizes",
     ),
     Wrong(
         "an image without drivers",
