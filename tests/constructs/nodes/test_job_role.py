@@ -231,7 +231,8 @@ def test_pods_of_one_service_account_of_the_cluster_get_the_role_in_the_namespac
 
 
 @pytest.mark.parametrize(
-    "namespace", ["Training", "training.jobs", "-x", "n" * 64, "", Token.as_string({"Ref": "Name"})]
+    "namespace",
+    ["Training", "training.jobs", "-x", "n" * 64, "", pytest.param(Token.as_string({"Ref": "Name"}), id="token")],
 )
 def test_a_namespace_that_kubernetes_has_not_is_refused(namespace: str) -> None:
     message = (
