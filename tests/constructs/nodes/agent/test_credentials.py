@@ -108,6 +108,15 @@ def test_sts_is_asked_at_least_once_a_minute_and_expired_credentials_are_given_t
     assert credentials.answer()[0] == 503
 
 
+@pytest.mark.parametrize("end", ["2026-11-28T17:01:36+00:00", "2026-11-28T18:01:36+01:00", "2026-11-28T17:01:36Z"])
+def test_the_end_is_written_as_amazon_ecs_writes_it(sts: _Sts, credentials: JobCredentials, end: str) -> None:
+    # The second version of the AWS CLI writes an offset, which the SDK for Rust refuses.
+    # https://github.com/smithy-lang/smithy-rs/blob/main/aws/rust-runtime/aws-config/src/json_credentials.rs
+    sts.answers = [sts.given(Expiration=end)]
+    credentials.turn()
+    assert credentials.answer()[1]["Expiration"] == "2026-11-28T17:01:36Z"
+
+
 @pytest.mark.parametrize("text", ["secret-of-aws", '["secret-of-aws"]', '{"SecretAccessKey": "secret-of-aws"}', "{}"])
 def test_nothing_of_an_answer_that_cannot_be_read_is_written_down(
     sts: _Sts, credentials: JobCredentials, capsys: pytest.CaptureFixture[str], text: str
@@ -130,6 +139,10 @@ def _ask(url: str, method: str = "GET", path: str | None = None, **headers: str)
     ("method", "path", "headers", "status"),
     [
         ("GET", None, {}, 200),
+        # The Common Runtime, of which Mountpoint and s3torchconnector are made, leaves the port out.
+        # https://github.com/awslabs/aws-c-auth/blob/main/source/credentials_provider_ecs.c
+        ("GET", None, {"Host": "127.0.0.1"}, 200),
+        ("GET", None, {"Host": "127.0.0.1:1"}, 404),
         ("GET", "/", {}, 404),
         ("GET", "/job-role/", {}, 404),
         ("GET", None, {"Host": "rebound.example.com"}, 404),

@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timezone
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -72,14 +72,15 @@ class JobCredentials:
         message = f"this node has no credentials of the jobs' role, and asks AWS STS again: {self._trouble}"
         return HTTPStatus.SERVICE_UNAVAILABLE, {"code": "NoCredentials", "message": message}
 
-    def _take(self, text: str) -> str:
+    def _take(self, answer: str) -> str:
         """Hold what STS gave, and return what is wrong with it: in words of our own, since it may hold a secret."""
         try:
-            given = json.loads(text)
-            end = given["Expiration"]
-            expires = datetime.fromisoformat(end.replace("Z", "+00:00")).timestamp()
+            given = json.loads(answer)
+            end = datetime.fromisoformat(given["Expiration"].replace("Z", "+00:00"))
+            # The second version of the AWS CLI writes an offset, which not every SDK reads.
+            text = f"{end.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
             keys = {"AccessKeyId": given["AccessKeyId"], "SecretAccessKey": given["SecretAccessKey"]}
-            self._held, self._expires = {**keys, "Token": given["SessionToken"], "Expiration": end}, expires
+            self._held, self._expires = {**keys, "Token": given["SessionToken"], "Expiration": text}, end.timestamp()
         except (ValueError, KeyError, TypeError, AttributeError):
             return "the answer of AWS STS holds no credentials"
         return ""
@@ -110,12 +111,15 @@ def serve(url: str, credentials: JobCredentials) -> str:
     """
     asked = urllib.parse.urlsplit(url)
 
+    def is_for(host: str | None) -> bool:
+        # The Common Runtime of Mountpoint and s3torchconnector leaves the port out.
+        return host in {asked.hostname, f"{asked.hostname}:{server.server_port}"}
+
     class Handler(http.server.BaseHTTPRequestHandler):
         timeout = _CONNECTION_SECONDS
 
         def do_GET(self) -> None:
-            host = f"{asked.hostname}:{server.server_port}"
-            if self.path != asked.path or self.headers.get("Host") != host or "X-Forwarded-For" in self.headers:
+            if self.path != asked.path or not is_for(self.headers.get("Host")) or "X-Forwarded-For" in self.headers:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
             status, document = credentials.answer()
