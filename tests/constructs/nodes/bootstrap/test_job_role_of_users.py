@@ -165,6 +165,9 @@ def test_the_service_of_the_credentials_runs_in_a_sandbox_where_the_aws_cli_does
     assert ("CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n" in unit, "ProtectSystem=strict\n" in unit) == (
         not snap,
     ) * 2
+    # Some versions of the AWS CLI end where they cannot make a folder for their cache at home.
+    # https://github.com/aws/aws-cli/blob/v2/awscli/telemetry.py
+    assert ({"PrivateTmp=yes", "Environment=HOME=/tmp"} <= set(unit.splitlines())) == (not snap)
 
 
 def test_a_node_that_aws_sts_does_not_answer_is_set_up_and_says_so(make_node: MakeNode) -> None:

@@ -4,7 +4,8 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-sandbox=(NoNewPrivileges=yes ProtectSystem=strict ProtectHome=read-only PrivateTmp=yes PrivateDevices=yes
+# Some versions of the AWS CLI end if they cannot write to their home directory.
+sandbox=(NoNewPrivileges=yes ProtectSystem=strict ProtectHome=read-only PrivateTmp=yes Environment=HOME=/tmp PrivateDevices=yes
   CapabilityBoundingSet=CAP_NET_BIND_SERVICE "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK")
 # The AWS CLI of some images is a snap, which starts in no sandbox.
 if [[ $(command -v aws) == /snap/* ]]; then sandbox=(); fi
