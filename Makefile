@@ -15,7 +15,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 # Without its compiled modules each process would spend four seconds on CDK alone, and tests start dozens.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-scanner test-torch test-all test-histories test-random month lint format catalog prices time-zones plans schema messages bench bench-recovery release-templates clean
+.PHONY: help setup docs release rehearse live test test-local-aws test-prometheus test-slurm test-kubernetes test-newcomer test-scanner test-torch test-all test-histories test-random month lint format catalog prices time-zones plans schema bench bench-recovery release-templates clean
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
@@ -159,9 +159,6 @@ plans: setup ## Write what training-cluster plan says into README and docs/plan.
 
 schema: setup ## Regenerate the JSON Schema of a cluster file
 	@training-cluster schema > clusters/cluster.schema.json
-
-messages: setup ## Write docs/messages.md, every sentence that the library can show
-	@python scripts/list_messages.py
 
 month: setup ## Simulate a month of 1,024 GPUs with published failure rates
 	@PYTHONPATH=job python -m benchmarks.month

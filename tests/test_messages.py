@@ -1,12 +1,33 @@
-"""The page of messages is what the source says now."""
+"""The site's page of messages lists what the source and the kept templates say."""
 
 from pathlib import Path
 
-from scripts.list_messages import list_messages
+import pytest
+from scripts.site import messages
 
 _PROJECT = Path(__file__).resolve().parents[1]
 
 
-def test_page_of_messages_is_what_make_messages_writes() -> None:
-    page = (_PROJECT / "docs/messages.md").read_text(encoding="utf-8")
-    assert page == list_messages(_PROJECT), "run: make messages"
+@pytest.fixture(scope="module")
+def sections() -> dict[str, str]:
+    parts = messages.page(_PROJECT).split("\n## ")[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2] for part in parts}
+
+
+@pytest.mark.parametrize(
+    ("section", "sentence"),
+    [
+        ("Alarms", "| HealthSilence | {cluster}: the health function has not succeeded for 15 minutes"),
+        ("Synthesis: what the constructs refuse or warn of", "write acknowledge: {{rule}: &lt;why>}"),
+        ("Cluster files and the command", '{address}" is listed twice; leave one of them'),
+        ("Functions: messages, log entries and answers", "the cluster's health policy only reports"),
+        ("Jobs: `cluster-run` and `cluster_job`", "is being trained by"),
+    ],
+)
+def test_the_page_lists_sentences_of_every_part(sections: dict[str, str], section: str, sentence: str) -> None:
+    assert sentence in sections[section]
+
+
+def test_the_page_has_no_sentences_of_programs(sections: dict[str, str]) -> None:
+    assert "AWS::" not in sections["Alarms"]
+    assert "\n- arn:" not in "".join(sections.values())

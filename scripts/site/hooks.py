@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT))
 
-from scripts.site import made, pictures, settings, tutorial  # noqa: E402
+from scripts.site import made, messages, pictures, settings, tutorial  # noqa: E402
 
 import cdk_training_cluster  # noqa: E402  # mkdocs reads this file from its path
 
@@ -63,6 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages |= {
         _EXAMPLES: _examples(),
         _SETTINGS: settings.page(json.loads(_file("clusters/cluster.schema.json"))),
+        "reference/messages.md": messages.page(PROJECT),
         "reference/api.md": "# Python API\n\n"
         + "\n\n".join(f"::: cdk_training_cluster.{name}" for name in cdk_training_cluster.__all__),
         "reference/license.md": f"# Licence\n\n```text\n{_file('LICENSE')}```\n",

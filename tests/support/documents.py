@@ -14,9 +14,7 @@ from typer.core import TyperGroup
 from cdk_training_cluster_stacks.commands import training_cluster
 from examples import PROJECT
 
-# docs/messages.md is a list of sentences that the code has; its own test makes it anew.
 PAGES = ["README.md", *sorted(f"docs/{path.relative_to(PROJECT / 'docs')}" for path in PROJECT.glob("docs/**/*.md"))]
-PAGES.remove("docs/messages.md")
 
 _BLOCK = re.compile(r"^( *)```(?P<language>\w*)\n(?P<text>.*?)^\1```", re.DOTALL | re.MULTILINE)
 _AWS_OPTIONS = {"cli-binary-format", "cli-input-json", "no-cli-pager", "output", "profile", "query", "region"}

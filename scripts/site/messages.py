@@ -1,19 +1,14 @@
-"""List every sentence that a user or an operator can be shown: `make messages`.
+"""The page of messages: every sentence that a user or an operator can be shown.
 
-`docs/messages.md` holds the alarms of the kept templates, and the texts in the source of the library, the cluster
-file, the command and the functions: one page to read when wording changes, and to search for a message that has
-come. A test makes it anew and compares.
+It lists the alarms of the kept templates, and the texts in the source of the library, the cluster file, the command
+and the functions, so that readers can search for a message that they have received.
 """
 
 import ast
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-_PROJECT = Path(__file__).resolve().parents[1]
-_TARGET = "docs/messages.md"
 
 _LEAST_WORDS = 4
 _WORD = re.compile(r"\b[a-zA-Z]{2,}\b")
@@ -43,7 +38,7 @@ _SECTIONS = (
 )
 
 
-def list_messages(project: Path) -> str:
+def page(project: Path) -> str:
     """Return the page.
 
     Args:
@@ -51,8 +46,7 @@ def list_messages(project: Path) -> str:
     """
     parts = [
         "# Messages\n\nEvery sentence that this library can show: at synthesis, at the terminal, in an alarm, in a "
-        "message of the alert topic or in a function's log. `{name}` stands for a value. `make messages` writes this "
-        "page from the source and from the kept templates.",
+        "message of the alert topic or in a function's log. `{name}` stands for a value.",
         "## Alarms\n\n| alarm | description |\n|---|---|\n"
         + "\n".join(f"| {name} | {_escape(text)} |" for name, text in sorted(_alarms(project).items())),
     ]
@@ -155,8 +149,3 @@ def _name(node: ast.expr) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    (_PROJECT / _TARGET).write_text(list_messages(_PROJECT), encoding="utf-8")
-    print(_TARGET, file=sys.stderr)
