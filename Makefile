@@ -151,8 +151,9 @@ catalog: setup ## Regenerate the instance-type catalog (ARGS=--live: from the ac
 prices: setup ## Refresh the price book from the AWS Price List and Spot prices, with your credentials (ARGS='--region us-east-1')
 	@python scripts/generate_prices.py $(ARGS)
 
-time-zones: setup ## Write the time zones of the package tzdata where the power function reads them
-	@python scripts/generate_time_zones.py
+time-zones: setup ## Put the pinned wheel of tzdata where the power function reads it
+	@rm -f lambdas/cluster_power/tzdata-*.whl
+	@pip download --quiet --no-deps --dest lambdas/cluster_power -c constraints.txt tzdata
 
 plans: setup ## Write what training-cluster plan says into README and docs/plan.md
 	@python scripts/show_plans.py

@@ -1,37 +1,37 @@
-"""IANA time zones from a file of the library's, so that they are the same at synthesis and in a function."""
+"""IANA time zones from a wheel of tzdata, so that they are the same at synthesis and in a function.
 
-import json
-from base64 import b64decode
-from collections.abc import Mapping
+Lambda does not document that its runtime has time zones.
+"""
+
 from functools import cache
-from io import BytesIO
 from pathlib import Path
-from typing import cast
+from zipfile import ZipFile
 from zoneinfo import ZoneInfo
 
 
 @cache
-def read_time_zones(file: Path) -> Mapping[str, str]:
-    """Return what a file has of each time zone: its data in base64, or `=` and the name of one that has the same.
+def time_zone_names(wheel: Path) -> tuple[str, ...]:
+    """Return the names of all time zones.
 
     Args:
-        file: A JSON file.
+        wheel: A wheel of the package tzdata.
     """
-    return cast(dict[str, str], json.loads(file.read_text(encoding="utf-8")))
+    with ZipFile(wheel) as archive:
+        return tuple(archive.read("tzdata/zones").decode().split())
 
 
 @cache
-def time_zone(file: Path, name: str) -> ZoneInfo:
+def time_zone(wheel: Path, name: str) -> ZoneInfo:
     """Return a time zone.
 
     Args:
-        file: The file.
+        wheel: A wheel of the package tzdata.
         name: The time zone's name.
 
     Raises:
-        KeyError: The file has none of that name.
+        KeyError: The wheel has none of that name.
     """
-    data = read_time_zones(file)[name]
-    if data.startswith("="):
-        data = read_time_zones(file)[data[1:]]
-    return ZoneInfo.from_file(BytesIO(b64decode(data)), key=name)
+    if name not in time_zone_names(wheel):
+        raise KeyError(name)
+    with ZipFile(wheel) as archive, archive.open(f"tzdata/zoneinfo/{name}") as data:
+        return ZoneInfo.from_file(data, key=name)

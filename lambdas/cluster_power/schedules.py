@@ -15,7 +15,7 @@ from cluster_contract.schedule import Moment, ScheduleEnd, ScheduleSettings, Tim
 from cluster_contract.state import Sender
 from cluster_contract.time_zones import time_zone
 
-_TIME_ZONES = Path(__file__).with_name("time_zones.json")
+_TIME_ZONES = next(Path(__file__).parent.glob("tzdata-*.whl"))
 _STAYS = "it stays stopped until a start command: a schedule does not undo what {} has ordered"
 
 

@@ -18,8 +18,8 @@ from cdk_training_cluster.validation.bounds import Minutes
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.schedule import MAX_WINDOW, ScheduleEnd, ScheduleSettings, Timetable, Window
-from cluster_contract.time_zones import read_time_zones
 from cluster_contract.time_zones import time_zone as contract_zone
+from cluster_contract.time_zones import time_zone_names
 
 SCHEDULE_WARNING = Minutes(minimum=5, maximum=240)
 
@@ -161,12 +161,12 @@ def time_zone(name: str) -> ZoneInfo:
     Raises:
         ValueError: There is none of that name; the message names the nearest.
     """
-    file = function_source("cluster_power").root / "cluster_power/time_zones.json"
-    names = read_time_zones(file)
+    wheel = next((function_source("cluster_power").root / "cluster_power").glob("tzdata-*.whl"))
+    names = time_zone_names(wheel)
     if name not in names:
         by_lower = {each.lower(): each for each in names}
         near = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=3)]
         places = [each for each in names if name and each.rpartition("/")[2].lower() == name.lower()]
         mend = " or ".join(dict.fromkeys([*places, *near])) or "a name such as Europe/Berlin, America/New_York or UTC"
         raise ValueError(f"a time zone must be an IANA name, got {name}: write {mend}")
-    return contract_zone(file, name)
+    return contract_zone(wheel, name)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cluster_contract.schedule import ScheduleSettings, Timetable, Window
-from cluster_contract.time_zones import time_zone
+from cluster_contract.time_zones import time_zone, time_zone_names
 
 # Berlin and New York change by an hour in both directions, Lord Howe Island by half of one.
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
@@ -19,7 +20,15 @@ STEP = timedelta(minutes=10)
 YEAR = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC))
 
 
-zone_of = partial(time_zone, Path(__file__).parents[3] / "lambdas/cluster_power/time_zones.json")
+_WHEEL = next((Path(__file__).parents[3] / "lambdas/cluster_power").glob("tzdata-*.whl"))
+zone_of = partial(time_zone, _WHEEL)
+
+
+def test_the_wheel_is_the_pinned_tzdata_and_has_every_time_zone_that_it_names() -> None:
+    assert f"tzdata-{version('tzdata')}-" in _WHEEL.name
+    assert [name for name in time_zone_names(_WHEEL) if zone_of(name).key != name] == []
+    with pytest.raises(KeyError):
+        zone_of("Europe/Atlantis")
 
 
 def table(*windows: str, holidays: tuple[str, ...] = ()) -> Timetable:
