@@ -17,6 +17,10 @@ _CAPABILITIES = (
     *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT", "IPC_LOCK", "SYS_NICE", "SYS_PTRACE", "SYS_RESOURCE"),
 )
 
+# The kubelet asks from the network of the node.
+# https://github.com/kubernetes/kubernetes/issues/99425
+_HANDLERS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.?postStart", "lifecycle.?preStop")
+
 
 def service_accounts(wanted: Wanted) -> Sequence[Object]:
     """Return the service account of each team, whose pods get the job role.
@@ -30,8 +34,10 @@ def service_accounts(wanted: Wanted) -> Sequence[Object]:
 def job_policy(wanted: Wanted) -> Sequence[Object]:
     """Return what keeps pods of teams from their node, whose role may do more than a job may.
 
-    A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. The
-    baseline of Kubernetes would also refuse the folders that jobs read. Recipes of HyperPod need what it refuses, so
+    A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. One with a
+    priority of the system ends pods of other teams. The policy looks at new pods: what it judges of a pod cannot
+    change, and a controller has to be able to remove a finalizer from an older one. The baseline of Kubernetes would
+    also refuse the folders that jobs read. Recipes of HyperPod need what it refuses, so
     teams on HyperPod have no policy.
 
     Args:
@@ -49,12 +55,13 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
     of_pods = {"apiGroups": [""], "apiVersions": ["v1"]}
     lists = (f"object.spec.?{kind}.orValue([])" for kind in ("containers", "initContainers", "ephemeralContainers"))
     host = "object.spec.?{}.orValue(false)".format
+    hosts = (f"each.?{one}.?{kind}.?host.orValue('') == ''" for one in _HANDLERS for kind in ("httpGet", "tcpSocket"))
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {
             "namespaceSelector": {"matchExpressions": [namespaces]},
             "resourceRules": [
-                {**of_pods, "operations": ["CREATE", "UPDATE"], "resources": ["pods"]},
+                {**of_pods, "operations": ["CREATE"], "resources": ["pods"]},
                 {**of_pods, "operations": ["UPDATE"], "resources": ["pods/ephemeralcontainers"]},
             ],
         },
@@ -68,8 +75,18 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
                 "be in the network or see the processes of its node: leave hostNetwork, hostPID and hostIPC out": (
                     f"!({' || '.join(host(name) for name in ('hostNetwork', 'hostPID', 'hostIPC'))})"
                 ),
-                "be privileged": (
-                    "variables.containers.all(each, !each.?securityContext.?privileged.orValue(false))"
+                "be privileged or see all of /proc": (
+                    "variables.containers.all(each, !each.?securityContext.?privileged.orValue(false) "
+                    "&& each.?securityContext.?procMount.orValue('Default') == 'Default')"
+                ),
+                "take ports of its node: leave hostPort out": (
+                    "variables.containers.all(each, each.?ports.orValue([]).all(one, one.?hostPort.orValue(0) == 0))"
+                ),
+                "have its node ask other hosts: leave host out of probes and hooks": (
+                    f"variables.containers.all(each, {' && '.join(hosts)})"
+                ),
+                "go before the jobs of other teams: leave the priorities of the system out": (
+                    "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
                 ),
                 f"have capabilities but {', '.join(_CAPABILITIES)}": (
                     "variables.containers.all(each, each.?securityContext.?capabilities.?add.orValue([])"
