@@ -97,6 +97,23 @@ def test_what_changed_since_is_restored_by_the_last_look_and_another_run_is_not_
     assert node.progress("ready.json") == {}
 
 
+@pytest.mark.parametrize("link", ["", "r1", ".."])
+def test_a_link_in_the_place_of_the_progress_costs_no_file_of_the_node(node: HydratedNode, link: str) -> None:
+    _add(node, "a")
+    dataset = node.lustre.files / ".cdk-training-cluster/hydration/science/%2Ffsx%2Fdata"
+    outside = node.root / "var"
+    for name in ("cache", "lib", "log", "spool", dataset.name):
+        (outside / name).mkdir(parents=True)
+    place = Path(os.path.normpath(dataset / link))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(outside)
+    before = sorted(outside.rglob("*"))
+    for action in ("begin", "restore", "fail"):
+        done = node.run("hydrate", node.request(action, reason="x"))
+        assert done.returncode in {0, 3}, done.stderr
+    assert sorted(outside.rglob("*")) == before
+
+
 def test_lustre_is_asked_for_no_more_files_at_once_than_its_client_takes(node: HydratedNode) -> None:
     _add(node, *(f"part-{number}" for number in range(120)))
     parts = sorted((node.lustre.files / "data").iterdir())

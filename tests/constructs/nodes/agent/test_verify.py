@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.nodes.agent.cluster_node import machine, versions
+from cdk_training_cluster.nodes.agent.cluster_node import machine, progress, versions
 from cdk_training_cluster.nodes.agent.cluster_node.checking import FLOORS
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
@@ -230,6 +231,39 @@ def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monk
         "not checked: NCCL 2.27.7; sh did not answer",
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_a_root_of_the_file_system_made_leads_no_program_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    monkeypatch.setattr(machine, "_SAMPLE_MIB", 16)
+    facts = Facts(cluster="llama", node_group="workers", mount_point=str(tmp_path / "fsx"))
+    outside, folder = tmp_path / "device", tmp_path / "fsx/.cdk-training-cluster/verify"
+    outside.write_text("of the node")
+    folder.mkdir(parents=True)
+    (folder / f"{socket.gethostname()}.7").symlink_to(outside)
+    assert next(check.found for check in machine.check_throughput(facts)).startswith("not checked: ")
+    new = tmp_path / f".x.json.{socket.gethostname()}.7"
+    new.symlink_to(outside)
+    progress.write(tmp_path / "x.json", {"a": 1})
+    assert progress.read(tmp_path / "x.json")["a"] == 1
+    assert outside.read_text() == "of the node"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"instance_id": 1, "versions": 2}', '{"versions": {"NCCL": []}}'])
+def test_what_another_wrote_among_the_versions_fails_no_verification(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "settings", dict)
+    facts = Facts(cluster="llama", node_group="workers", mount_point=str(tmp_path))
+    assert next(check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")).passed
+    [file] = tmp_path.glob("**/i-1.json")
+    file.with_name("i-0.json").write_text(f"{text}\n")
+    assert next(check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")).passed
+    file.with_name("i-0.json").write_text('{"instance_id": "i-0", "versions": {"NCCL": "2\\n\\u001b[2J"}}\n')
+    said = next(check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")).found
+    assert said == "NCCL 2.27.7, and i-0 of the same image has 2\\n\\x1b[2J"
 
 
 def test_a_floor_that_was_never_measured_fails_no_node_and_is_said(node: VerifiedNode) -> None:

@@ -77,6 +77,10 @@ class _Hydration:
                 f"{self._request.directory} cannot be restored: {why_not}; check that the file system is mounted "
                 f"at {self._request.mount_point} and linked to the bucket"
             )
+        # Pods write there, too. Behind a link of theirs, what is written and removed would be the node's own.
+        mounted = os.path.realpath(self._mount_point)
+        if os.path.commonpath([mounted, os.path.realpath(os.fsencode(self._file.parent))]) != mounted:
+            raise _UnusableError(f"{self._file.parent} is a link out of the file system: remove it")
         if failing:
             progress.write(self._dataset / progress.FAILED, {**self._names(), "reason": self._request.reason})
             progress.remove(self._dataset / progress.READY)

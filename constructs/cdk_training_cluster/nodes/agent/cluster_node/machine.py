@@ -153,7 +153,8 @@ def check_throughput(facts: Facts) -> Iterator[Check]:
     blocks = ("bs=16M", f"count={_SAMPLE_MIB // 16}", "status=none")
     commands = (
         ("mkdir", "-p", folder),
-        ("dd", "if=/dev/zero", f"of={sample}", "oflag=direct", *blocks),
+        # Pods write here, too: a link of theirs could lead to a disk of the node.
+        ("dd", "if=/dev/zero", f"of={sample}", "oflag=direct", "conv=excl", *blocks),
         ("dd", f"if={sample}", "of=/dev/null", "iflag=direct", *blocks),
     )
     rates = []

@@ -92,7 +92,9 @@ def write(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Two nodes may write the same file, and processes of two nodes may have the same number.
     new = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
-    with new.open("w", encoding="ascii") as file:
+    # Pods write here, too: a link of theirs could lead to a file of the node.
+    remove(new)
+    with new.open("x", encoding="ascii") as file:
         json.dump({**content, "host": socket.gethostname(), "updated": time.time()}, file)
         file.flush()
         os.fsync(file.fileno())

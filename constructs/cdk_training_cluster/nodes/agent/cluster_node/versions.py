@@ -6,10 +6,13 @@ are rolled out, and are left out.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Iterator
+
+from cluster_contract.texts import printable
 
 from .checking import Check, not_checked, verdict
 from .machine import version_of_efa
@@ -21,14 +24,14 @@ _LIBRARIES = ("/usr/local/cuda/lib*/libnccl.so.2.*", "/usr/lib/*/libnccl.so.2.*"
 _SECONDS = 30
 # A program of its own, which can be left where the file system hangs. It takes a folder, the name of a node and what
 # that node writes. It prints what nodes wrote there within a day: those that wrote earlier may be long gone. Another
-# node may remove the same files.
+# node may remove the same files, and pods may write there, too: no link is followed.
 _WRITE_AND_READ = """
 set -e
 mkdir -p "$1"
-printf '%s\\n' "$3" >"$1/.$2.$$"
-mv "$1/.$2.$$" "$1/$2.json"
+printf '%s\\n' "$3" | dd of="$1/.$2.$$" conv=excl status=none
+mv -T "$1/.$2.$$" "$1/$2.json"
 find "$1" -mtime +30 -type f -delete 2>/dev/null || true
-find "$1" -mtime -1 -name '*.json' -exec cat {} + 2>/dev/null || true
+find "$1" -mtime -1 -type f -name '*.json' -exec cat {} + 2>/dev/null | head -c 1000000
 """
 
 
@@ -73,11 +76,21 @@ def check_versions(facts: Facts, own: dict[str, str], instance_id: str, image: s
         yield not_checked("versions", f"{said}; {answer.trouble}")
         return
     troubles = []
-    others = {node["instance_id"]: node["versions"] for node in map(json.loads, answer.text.splitlines())}
-    for other, theirs in sorted(others.items()):
+    for other, theirs in sorted(_read(answer.text).items()):
         troubles += [
-            f"{name} {version}, and {other} of the same image has {theirs[name]}"
+            f"{name} {version}, and {printable(other)} of the same image has {printable(theirs[name])}"
             for name, version in own.items()
             if name in theirs and theirs[name] != version
         ]
     yield verdict("versions", troubles[:3], said)
+
+
+def _read(text: str) -> dict[str, dict[str, str]]:
+    """Return the versions of each node; a line that no node wrote is left out."""
+    found = {}
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            node = json.loads(line)
+            known = {name: str(version) for name, version in node["versions"].items()}
+            found[str(node["instance_id"])] = known
+    return found
