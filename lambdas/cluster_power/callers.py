@@ -101,6 +101,8 @@ class Caller:
 def name_starter(ssm: "SSMClient", execution_id: str, logger: Logger) -> str:
     """Say who started a runbook, as Systems Manager knows it; where it does not answer, which execution that is.
 
+    A runbook that sends the command has not ended: whoever names another has not started it.
+
     Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_AutomationExecution.html
     """
     execution = f"automation {execution_id}"
@@ -110,4 +112,6 @@ def name_starter(ssm: "SSMClient", execution_id: str, logger: Logger) -> str:
         # Nodes are not kept waiting for a name.
         logger.warning(f"could not read who started the {execution} ({error_text(error)})")
         return execution
+    if found.get("AutomationExecutionStatus", "InProgress") != "InProgress":
+        return f"{execution}, which has ended"
     return f"{found['ExecutedBy']} through {execution}" if found.get("ExecutedBy") else execution

@@ -100,7 +100,8 @@ ANA = "arn:aws:sts::111122223333:assumed-role/Operators/ana"
 @pytest.mark.parametrize(
     ("told", "by"),
     [
-        ({"ExecutedBy": ANA}, f"{ANA} through automation {EXECUTION}"),
+        ({"ExecutedBy": ANA, "AutomationExecutionStatus": "InProgress"}, f"{ANA} through automation {EXECUTION}"),
+        ({"ExecutedBy": ANA, "AutomationExecutionStatus": "Success"}, f"automation {EXECUTION}, which has ended"),
         ({}, f"automation {EXECUTION}"),
         (refusal("GetAutomationExecution", "ThrottlingException", "no"), f"automation {EXECUTION}"),
     ],
