@@ -61,6 +61,23 @@ def test_a_user_script_that_is_not_that_of_the_deployment_is_not_run(make_node: 
     assert node.bootstrap().returncode == 0
 
 
+def test_a_user_script_that_was_not_compared_to_the_end_is_not_run_later(make_node: MakeNode) -> None:
+    node = make_node()
+    setting = node.user_script("pip.sh", "true")
+    node.user_script("pip.sh", "touch broken")
+    node.change_settings(SCRIPTS_AFTER=[setting])
+    comparison = node.sandbox / "bin/sha256sum"
+    comparison.write_text("#!/bin/bash\nkill -9 $PPID\n")
+    comparison.chmod(0o755)
+    assert node.bootstrap().returncode == 1
+    comparison.unlink()
+    assert node.bootstrap().returncode == 1
+    assert node.state["message"].endswith(
+        "is not the file of the deployment: look at who changed the bucket of assets"
+    )
+    assert not (node.root / "broken").exists()
+
+
 def _gpg(home: Path, *arguments: str) -> bytes:
     command = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]
     return subprocess.run([*command, *arguments], check=True, capture_output=True).stdout

@@ -8,8 +8,10 @@ script=$HOME_DIR/user-scripts/$3
 mkdir -p "${script%/*}"
 # A later deployment permits its own scripts only: what was fetched once is what runs again.
 if [[ ! -s $script ]]; then
-  retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script"
-  check_sha256 "$script" "$2" || die "$1 is not the file of the deployment: look at who changed the bucket of assets"
+  # A set-up that is interrupted before the comparison leaves no script that the next one runs.
+  retry 5 aws s3 cp --only-show-errors --region "$REGION" "$1" "$script.new"
+  check_sha256 "$script.new" "$2" || die "$1 is not the file of the deployment: look at who changed the bucket of assets"
+  mv "$script.new" "$script"
 fi
 chmod 0755 "$script"
 for variable in "${ENVIRONMENT[@]}"; do export "${variable?}"; done
