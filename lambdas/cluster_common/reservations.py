@@ -53,6 +53,7 @@ class Reservation:
         zone: The Availability Zone it is in. Empty: EC2 does not say.
         starts: When it begins. None: EC2 does not say.
         ends: When it ends. None: never, or EC2 does not say.
+        placement_group: The ARN of the placement group it is in. Empty: it is in none.
         plain: Whether EC2 says that it is an On-Demand Capacity Reservation and no Capacity Block.
         tags: Its tags.
     """
@@ -64,6 +65,7 @@ class Reservation:
     zone: str = ""
     starts: datetime | None = None
     ends: datetime | None = None
+    placement_group: str = ""
     plain: bool = False
     tags: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -138,6 +140,7 @@ def _reservation(raw: "CapacityReservationTypeDef") -> Reservation:
         zone=raw.get("AvailabilityZone", ""),
         starts=_moment(raw.get("StartDate")),
         ends=_moment(raw.get("EndDate")),
+        placement_group=raw.get("PlacementGroupArn", ""),
         plain=raw.get("ReservationType") == "default",
         tags={tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])},
     )

@@ -52,8 +52,12 @@ class ReservationApi:
         self._clients, self._ec2, self._logger = clients, clients.ec2(), logger
 
     def find(self) -> list[Reservation]:
-        """Return the reservations of the resource that are active or pending."""
-        return self._ask(find_reservations, self._ec2, self._request.identity)
+        """Return the reservations of the resource that are active or pending.
+
+        Others may write the tags too, and cannot put a reservation that is there into a placement group of the stack.
+        """
+        found = self._ask(find_reservations, self._ec2, self._request.identity)
+        return [one for one in found if self._request.has_place(one.placement_group)]
 
     def find_recent(self) -> list[Reservation]:
         """Return the same, and look for a minute where there is none: one may have been made a moment ago."""

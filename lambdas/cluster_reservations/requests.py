@@ -19,6 +19,8 @@ _KINDS = ("Create", "Update", "Delete")
 # A tag's value has at most 256 characters.
 _DIGEST_LENGTH, _REQUESTS = 8, 24
 
+_PLACE = "PlacementGroupArn"
+
 # What EC2 changes of no reservation, and what is not changed here: a reservation with another is another.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-modify.html
 _FIXED = (
@@ -26,7 +28,7 @@ _FIXED = (
     "InstanceMatchCriteria",
     "InstancePlatform",
     "InstanceType",
-    "PlacementGroupArn",
+    _PLACE,
     "Tenancy",
 )
 
@@ -141,7 +143,16 @@ class Request:
 
         The name of a stack outlives it: a stack that is made again uses what an earlier one has left.
         """
-        return {STACK_TAG: self.stack.split("/")[1], RESOURCE_TAG: self.resource}
+        return {STACK_TAG: self._stack_name, RESOURCE_TAG: self.resource}
+
+    def has_place(self, placement_group: str) -> bool:
+        """Say whether a placement group is the request's or one of the stack: the resource may have been in it.
+
+        Args:
+            placement_group: The ARN of the placement group. Empty: none.
+        """
+        named = {each.fixed.get(_PLACE) for each in (self.terms, self.before) if each is not None}
+        return placement_group in named or placement_group.partition("/")[2].startswith(f"{self._stack_name}-")
 
     def tags(self, there: Mapping[str, str]) -> Mapping[str, str]:
         """Return all tags of the reservation that is asked for.
@@ -160,6 +171,10 @@ class Request:
             there: The tags of the reservation.
         """
         return self._digest in _requests(there)[:-1]
+
+    @property
+    def _stack_name(self) -> str:
+        return self.stack.split("/")[1]
 
     @property
     def _digest(self) -> str:

@@ -85,6 +85,7 @@ class Made:
             "TotalInstanceCount": self.count,
             "AvailableInstanceCount": self.count - self.used,
             "ReservationType": "default",
+            **{name: self.request[name] for name in ("PlacementGroupArn",) if name in self.request},
             "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
         }
         return raw if self.ends is None else {**raw, "EndDate": self.ends}

@@ -5,7 +5,7 @@ import pytest
 from cluster_common.errors import InvalidEventError
 from cluster_reservations.refusals import RefusedError
 from cluster_reservations.requests import Request
-from reservation_scene import GENERATED, STACK, ReservationScene, lost, properties
+from reservation_scene import GENERATED, PLACE, STACK, Made, ReservationScene, lost, properties
 
 
 @pytest.mark.parametrize("state", ["cancelled", "expired", "failed", "gone"])
@@ -29,6 +29,31 @@ def test_one_that_ends_while_it_is_cancelled_is_deleted() -> None:
 
     scene.ec2.before_next("CancelCapacityReservation", named, end)
     assert scene.delete() == named
+
+
+@pytest.mark.parametrize(
+    "place", [None, PLACE.replace("close", "another-stack-Place-1AB2"), PLACE.replace("close", "")]
+)
+def test_a_reservation_of_others_with_the_same_tags_is_neither_cancelled_nor_used(place: str | None) -> None:
+    scene = ReservationScene()
+    own = scene.create()
+    request = {**scene.ec2.made[own].request, "PlacementGroupArn": place or ""}
+    scene.ec2.made["cr-0f"] = Made("cr-0f", request, 8, dict(scene.ec2.made[own].tags))
+    changed = properties(InstanceCount="9")
+    assert scene.update(changed) == own
+    scene.update(properties(InstanceType="p5e.48xlarge"), changed)
+    scene.delete(own)
+    scene.delete()
+    assert scene.ec2.billed == ["cr-0f"]
+
+
+def test_a_reservation_in_an_earlier_placement_group_of_the_stack_is_cancelled() -> None:
+    scene = ReservationScene()
+    own = scene.create()
+    request = {"PlacementGroupArn": PLACE.replace("close", "pod-cluster-workersPlace-1AB2CD3EF4GH")}
+    scene.ec2.made["cr-0f"] = Made("cr-0f", request, 8, dict(scene.ec2.made[own].tags))
+    scene.delete()
+    assert scene.ec2.billed == []
 
 
 def test_one_that_instances_run_in_is_cancelled() -> None:
