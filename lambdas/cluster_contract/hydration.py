@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from cluster_contract.codec import FunctionSettings, Open, encode, read, variable
+from cluster_contract.codec import FunctionSettings, Open, Within, encode, read, variable
 
 COMMAND_SECONDS = 360
 """For how long a node may work at one command, after which Systems Manager ends it."""
+
+# DynamoDB takes no number of more than 38 digits.
+_Count = Annotated[int, Within(minimum=0, maximum=2**62)]
 
 
 class HydrationAction(StrEnum):
@@ -103,13 +106,13 @@ class HydrationAnswer(Open):
     """
 
     run: str
-    shard: int
-    shards: int
-    files: int
-    bytes: int
-    restored_files: int
-    restored_bytes: int
-    failed_files: int = 0
+    shard: _Count
+    shards: _Count
+    files: _Count
+    bytes: _Count
+    restored_files: _Count
+    restored_bytes: _Count
+    failed_files: _Count = 0
     failures: tuple[FileFailure, ...] = ()
     copying: bool = False
     counted: bool = False
@@ -126,7 +129,12 @@ def parse_answer(output: str) -> HydrationAnswer:
         ValueError: Its last line is no answer.
     """
     last = output.strip().rpartition("\n")[2]
-    return read(HydrationAnswer, json.loads(last))
+    try:
+        answer = json.loads(last)
+        json.dumps(answer, ensure_ascii=False).encode()  # No service takes half a character.
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    return read(HydrationAnswer, answer)
 
 
 class HydrationStep(StrEnum):

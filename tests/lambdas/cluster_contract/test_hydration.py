@@ -58,7 +58,19 @@ def test_the_last_line_of_the_output_is_the_answer() -> None:
     )
 
 
-@pytest.mark.parametrize("output", ["", "Killed\n", "{}", json.dumps(_ANSWER) + "\nKilled", json.dumps(_ANSWER)[:-4]])
+_FAILURE = {"path": "/fsx/data/\ud800", "error": "gone"}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        *("", "Killed\n", "{}", json.dumps(_ANSWER) + "\nKilled", json.dumps(_ANSWER)[:-4]),
+        pytest.param("[" * 23_000, id="nested deeply"),
+        pytest.param(json.dumps(_ANSWER | {"failures": [_FAILURE]}), id="half a character"),
+        pytest.param(json.dumps(_ANSWER | {"bytes": 10**40}), id="more than the state table takes"),
+        pytest.param(json.dumps(_ANSWER | {"files": -1}), id="fewer than none"),
+    ],
+)
 def test_an_output_without_an_answer_is_refused(output: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # of two kinds, none shown to people
         parse_answer(output)
