@@ -10,10 +10,12 @@ torch/csrc/distributed/c10d/FlightRecorder.hpp, whose newer names go before the 
 import contextlib
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _ENTRIES = "2000"
@@ -24,9 +26,22 @@ _NAMES = (
 )
 
 
+@cache
 def own_folder() -> Path:
-    """Return a folder of this user's on the node: one that another user made cannot be written to."""
-    return Path(tempfile.gettempdir()) / f"cdk-training-cluster-{os.getuid()}"
+    """Return a folder on the node in which no other user may write: links there would lead to files of this user.
+
+    Where another user has made the folder of that name, it is a new one for each process.
+    """
+    folder = Path(tempfile.gettempdir()) / f"cdk-training-cluster-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+            folder.chmod(0o700)
+            return folder
+        return Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+    return Path(os.devnull)  # nothing can be written below it
 
 
 def recorder_variables(run: str, environ: Mapping[str, str]) -> dict[str, str]:

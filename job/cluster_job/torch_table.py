@@ -9,10 +9,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 from torch.distributed import DistStoreError, Store
-from torch.distributed.elastic.rendezvous import RendezvousConnectionError
+from torch.distributed.elastic.rendezvous import RendezvousConnectionError, RendezvousStateError
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
-from cluster_job.table import RunTable, TableError, keep_asking
+from cluster_job.rendezvous_state import ForeignStateError, checked
+from cluster_job.table import RunTable, TableError, Versioned, keep_asking
 
 NAME = "cluster-table"
 """What torchrun calls it."""
@@ -74,12 +75,19 @@ class TableBackend(RendezvousBackend):  # type: ignore[misc] # torch has no type
     def get_state(self) -> tuple[bytes, int] | None:
         """See base class."""
         found = ask(lambda: self._table.read(self._key))
-        return None if found is None else (zlib.decompress(found.value), found.version)
+        return None if found is None else (_state(found), found.version)
 
     def set_state(self, state: bytes, token: int | None = None) -> tuple[bytes, int, bool] | None:
         """See base class."""
         found, ours = ask(lambda: self._table.replace(self._key, zlib.compress(state), token))
-        return None if found is None else (zlib.decompress(found.value), found.version, ours)
+        return None if found is None else (_state(found), found.version, ours)
+
+
+def _state(found: Versioned) -> bytes:
+    try:
+        return checked(zlib.decompress(found.value))
+    except (ForeignStateError, zlib.error) as error:
+        raise RendezvousStateError(str(error)) from error
 
 
 class TableStore(Store):  # type: ignore[misc]

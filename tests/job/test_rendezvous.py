@@ -1,7 +1,9 @@
 """What torchrun's agent is given by the rendezvous where nodes, tables and other starts of the run are in its way."""
 
+import pickle
+import zlib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
@@ -12,7 +14,13 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 from torch.distributed import DistStoreError, PrefixStore
-from torch.distributed.elastic.rendezvous import RendezvousClosedError, RendezvousConnectionError, RendezvousInfo
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousConnectionError,
+    RendezvousInfo,
+    RendezvousStateError,
+)
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDescGenerator, _RendezvousState
 
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
@@ -21,7 +29,7 @@ from cluster_job.lease import Lease
 from cluster_job.membership import Members
 from cluster_job.rendezvous import TableRendezvous
 from cluster_job.table import RunTable, keep_asking
-from cluster_job.torch_table import TableStore
+from cluster_job.torch_table import TableBackend, TableStore
 from cluster_job.world_watch import WorldWatch
 from fake_runs_table import TABLE, FakeRunsTable
 
@@ -163,6 +171,29 @@ def test_a_node_that_waits_joins_the_nodes_that_met_without_it(tmp_path: Path) -
 
 def test_a_closed_rendezvous_ends_the_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _Scene(tmp_path, [RendezvousClosedError()]).ends(capsys)[0] == Exit.AGAIN
+
+
+def test_a_state_that_another_job_wrote_runs_no_code_and_torchs_own_is_taken(tmp_path: Path) -> None:
+    class Call:
+        def __reduce__(self) -> Any:
+            return Path.mkdir, (tmp_path / "made",)
+
+    table = RunTable(FakeRunsTable(), TABLE, "llama")  # type: ignore[arg-type]
+    backend, now = TableBackend(table, "1/state"), datetime.now(UTC)
+    state, node = _RendezvousState(), _NodeDescGenerator().generate()
+    state.deadline, state.participants, state.wait_list = now, {node: 0}, {node}
+    state.redundancy_list, state.last_heartbeats = {node}, {node: now}
+    found = backend.set_state(pickle.dumps(state))
+    assert found is not None
+    assert vars(pickle.loads(found[0])) == vars(state)  # noqa: S301
+    table.put("1/state", zlib.compress(pickle.dumps(Call())))
+    for ask in (backend.get_state, lambda: backend.set_state(pickle.dumps(state), 7)):
+        with pytest.raises(RendezvousStateError, match=r"names pathlib.*Path"):
+            ask()
+    table.put("1/state", b"no pickle")
+    with pytest.raises(RendezvousStateError):
+        backend.get_state()
+    assert not (tmp_path / "made").exists()
 
 
 def test_the_others_do_not_wait_for_what_a_node_writes_of_itself(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """What the training runs of a cluster reported last."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
 
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.looking.deployed import Deployed
@@ -16,8 +17,20 @@ _SILENT_AFTER = timedelta(minutes=5)  # rank 0 reports once a minute
 _HANG_SECONDS = 86_400
 _SHOWN, _SLOWEST = 20, 3
 
-Reports: TypeAlias = Sequence[tuple[str, RunReport]]
-"""The names of runs with their reports, the newest first."""
+_MOST_PAGES = 100  # of 1 MB each, which hold the reports of 100,000 runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """What was read.
+
+    Attributes:
+        runs: The names of runs with their reports, the newest first.
+        is_whole: Whether the table holds no other.
+    """
+
+    runs: Sequence[tuple[str, RunReport]]
+    is_whole: bool = True
 
 
 class Runs(Part[Reports]):
@@ -43,12 +56,15 @@ class Runs(Part[Reports]):
                     ExpressionAttributeValues={":reports": {"S": REPORTS}},
                 )
             )
-            found = [report_of(item, cluster.now) for page in pages for item in page["Items"]]
-        return sorted((one for one in found if one is not None), key=lambda one: -one[1].at) or None
+            read = list(itertools.islice(pages, _MOST_PAGES))
+        found = [report_of(item, cluster.now) for page in read for item in page["Items"]]
+        runs = sorted((one for one in found if one is not None), key=lambda one: -one[1].at)
+        is_whole = not read or "LastEvaluatedKey" not in read[-1]
+        return Reports(runs=runs, is_whole=is_whole) if runs or not is_whole else None
 
     def lines(self, answer: Reports, moment: Moment) -> Iterator[Item]:
         """Yield a sentence or two on each."""
-        shown = answer if moment.all else answer[:_SHOWN]
+        shown = answer.runs if moment.all else answer.runs[:_SHOWN]
         for run, one in shown:
             yield f"{run}: {', '.join(_facts(one, moment.now))}."
             if one.totals.finished:
@@ -60,12 +76,14 @@ class Runs(Part[Reports]):
                 yield f"{run}: low utilization: {one.low_utilization}."
             if one.likely_cause:
                 yield f"{run}: likely slowed down ({one.likely_cause.kind}): {one.likely_cause.sentence}."
-        if len(shown) < len(answer):
-            yield f"{len(answer) - len(shown)} more: --all shows them."
+        if len(shown) < len(answer.runs):
+            yield f"{len(answer.runs) - len(shown)} more: --all shows them."
+        if not answer.is_whole:
+            yield f"Other runs may be left out: jobs have written more than {_MOST_PAGES} MB of reports."
 
     def values(self, answer: Reports) -> Sequence[Mapping[str, object]]:
         """Return each report."""
-        return [one.values(run) for run, one in answer]
+        return [one.values(run) for run, one in answer.runs]
 
 
 def _facts(one: RunReport, now: datetime) -> Iterator[str]:

@@ -113,6 +113,22 @@ def test_no_text_of_a_job_controls_the_terminal(escaped: str) -> None:
         assert line.isprintable()
 
 
+def test_many_reports_delay_the_status_no_longer_than_a_hundred_pages() -> None:
+    keys = [{"run": {"S": REPORTS}, "key": {"S": f"{page}"}} for page in range(100)]
+    starts = [{}, *({"ExclusiveStartKey": key} for key in keys)]
+    asked = [
+        ("Query", {**_QUERY, **start}, {"Items": [] if start else [_item("true", 40)], "LastEvaluatedKey": key})
+        for start, key in zip(starts, keys, strict=False)
+    ]
+    with stubbed({"dynamodb": asked}) as cluster:
+        answer = Runs().ask(cluster)
+    assert answer is not None
+    assert list(Runs().lines(answer, Moment(now=NOW, notes={}))) == [
+        "true: reported 40 s ago, step 12,345, 90.0 % of its time was training, 16 min lost.",
+        "Other runs may be left out: jobs have written more than 100 MB of reports.",
+    ]
+
+
 def test_a_cluster_without_runs_has_no_part_of_them() -> None:
     with stubbed({}) as cluster:
         assert Runs().ask(cluster) is None

@@ -132,6 +132,18 @@ def test_cluster_run_takes_the_python_of_torchrun(make_node: MakeNode, python: s
     assert (result.returncode, said in result.stdout + result.stderr) == (code, True)
 
 
+def test_cluster_run_takes_no_module_from_the_folder_where_it_is_called(make_node: MakeNode) -> None:
+    node = make_node()
+    assert node.bootstrap().returncode == 0
+    scratch = node.sandbox / "scratch"
+    for module in ("argparse.py", "cluster_job/__init__.py", "sitecustomize.py"):
+        (scratch / module).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / module).write_text("print('the code of another user')\n")
+    call = f'cd {scratch}; exec {node.root}/usr/local/bin/cluster-run "$@"'
+    result = node.run("-c", call, "", "--dry-run", "torchrun", "--standalone", "train.py")
+    assert (result.returncode, "another user" in result.stdout) == (0, False)
+
+
 _EFA_CLIENT = "configure-efa-fsx-lustre-client"
 
 

@@ -36,6 +36,7 @@ if ! "\$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
   exit 64
 fi
 export PYTHONPATH="\${PYTHONPATH:+\$PYTHONPATH:}\${ROOT:-}${SCRIPTS_DIR#"$ROOT"}/job"
-exec "\$python" -m cluster_job.launch "\$@"
+# Not with -m, which would take modules from the folder where it is called: other users may write there.
+exec "\$python" -c 'import sys; sys.path = [*filter(None, sys.path)]; from cluster_job.launch import main; main()' "\$@"
 EOF
 chmod 755 "$ROOT/usr/local/bin/cluster-run"
