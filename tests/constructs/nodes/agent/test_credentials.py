@@ -177,23 +177,29 @@ def test_connections_that_say_nothing_are_few(
         one.close()
 
 
+# As Java connects, to an address of IPv4 with a socket of IPv6.
+_MAPPED = "::ffff:127.0.0.1"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+@pytest.mark.parametrize("address_of_server", ["127.0.0.1", _MAPPED])
 def test_a_user_who_takes_all_that_he_may_keeps_nothing_from_another(
-    monkeypatch: pytest.MonkeyPatch, credentials: JobCredentials
+    monkeypatch: pytest.MonkeyPatch, credentials: JobCredentials, address_of_server: str
 ) -> None:
     monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", 3)
     url = serve("http://127.0.0.1:0/job-role", credentials)
     address = http.client.urlsplit(url)  # type: ignore[attr-defined] # it imports it
     hold = (
         "import os, socket, sys; 'loads it before'.encode('idna'); os.setuid(65534); "
-        f"kept = [socket.create_connection(('127.0.0.1', {address.port})) for _ in range(10)]; "
+        f"kept = [socket.create_connection(('{address_of_server}', {address.port})) for _ in range(10)]; "
         "print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        assert _ask(url).status == 503
+        mapped = url.replace("127.0.0.1", f"[{_MAPPED}]") if address_of_server == _MAPPED else url
+        assert _ask(mapped, Host=address.netloc).status == 503
         other.communicate("")
 
 

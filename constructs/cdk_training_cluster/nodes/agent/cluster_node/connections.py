@@ -13,6 +13,8 @@ class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
     """Answers in a thread for each connection, and closes those beyond what one user and all users may have."""
 
     daemon_threads = True
+    # Clients of all users wait here; the kernel drops those beyond it, which come again after a second.
+    request_queue_size = 128
 
     def __init__(self, address: Any, handler: type[socketserver.BaseRequestHandler]) -> None:  # noqa: ANN401 - as inherited
         """Listen.

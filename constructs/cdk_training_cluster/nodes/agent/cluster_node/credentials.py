@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import http.server
 import json
+import socket
+import struct
 import sys
 import threading
 import time
@@ -92,12 +94,24 @@ class _Server(LimitedServer, http.server.HTTPServer):
 
         https://docs.kernel.org/networking/proc_net_tcp.html
         """
-        ends = [f":{port:04X}" for port in (client_address[1], self.server_port)]
-        for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
-            fields = line.split()
-            if all(field.endswith(end) for field, end in zip(fields[1:3], ends)):
-                return int(fields[7])
+        ends = [_in_proc(*address) for address in (client_address, self.server_address)]
+        # A client with a socket of IPv6 reaches an address of IPv4, too.
+        for name, before in (("tcp", ""), ("tcp6", _in_words(bytes(10) + b"\xff\xff"))):
+            wanted = [before + end for end in ends]
+            for line in Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[1:3] == wanted:
+                    return int(fields[7])
         return -1
+
+
+def _in_words(address: bytes) -> str:
+    """Return the bytes of an address as the kernel prints them, in words of the machine's own order."""
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(address) // 4}I", address))
+
+
+def _in_proc(host: str, port: int) -> str:
+    return f"{_in_words(socket.inet_aton(host))}:{port:04X}"
 
 
 def serve(url: str, credentials: JobCredentials) -> str:
