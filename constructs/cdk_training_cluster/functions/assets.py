@@ -8,15 +8,15 @@ from aws_cdk import AssetHashType, IgnoreMode
 from aws_cdk import aws_lambda as lambda_
 
 _SHARED = ("cluster_common", "cluster_contract")
-_SUFFIXES = (".json", ".py")
+_SUFFIXES = (".json", ".py", ".whl")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSource:
     """The source of one Lambda function: its own package and those that all functions share.
 
-    Only `*.py` and `*.json` files of these packages go into the asset, whatever else lies there. The asset's hash is
-    that of their names and contents, so that it is the same from a wheel and a checkout and on any machine,
+    Only `*.py`, `*.json` and `*.whl` files of these packages go into the asset, whatever else lies there. The asset's
+    hash is that of their names and contents, so that it is the same from a wheel and a checkout and on any machine,
     and changes for one function only when that function's code, or the shared code, changes.
 
     Attributes:

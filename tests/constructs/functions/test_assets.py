@@ -24,6 +24,7 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / package / "parts" / "__init__.py").touch()
         (tmp_path / package / "parts" / "deep.py").write_text("DEPTH = 2\n")
         (tmp_path / package / "parts" / "facts.json").write_text("{}\n")
+        (tmp_path / package / "data-1-py3-none-any.whl").write_bytes(b"PK")
         (tmp_path / package / "notes.md").write_text("not code\n")
         (tmp_path / package / "__pycache__").mkdir()
         (tmp_path / package / "__pycache__" / "handler.cpython-313.pyc").write_bytes(b"\0")
@@ -50,7 +51,7 @@ def staged(source: FunctionSource, out: Path) -> tuple[str, list[str]]:
     )
 
 
-def test_an_asset_holds_the_functions_package_and_the_shared_ones_and_python_and_json_only(
+def test_an_asset_holds_the_functions_package_and_the_shared_ones_with_code_data_and_wheels_only(
     root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     source = FunctionSource(root=root, package="cluster_power")
@@ -62,8 +63,24 @@ def test_an_asset_holds_the_functions_package_and_the_shared_ones_and_python_and
     assert files == [
         f"{package}/{file}"
         for package in ("cluster_common", "cluster_contract", "cluster_power")
-        for file in ("__init__.py", "handler.py", "parts/__init__.py", "parts/deep.py", "parts/facts.json")
+        for file in (
+            "__init__.py",
+            "data-1-py3-none-any.whl",
+            "handler.py",
+            "parts/__init__.py",
+            "parts/deep.py",
+            "parts/facts.json",
+        )
     ]
+
+
+@pytest.mark.parametrize("package", sorted(path.parent.name for path in (CHECKOUT / "lambdas").glob("*/handler.py")))
+def test_nothing_that_lies_beside_the_code_of_a_function_is_left_out(package: str) -> None:
+    lies = {
+        path.relative_to(CHECKOUT / "lambdas").as_posix() for path in (CHECKOUT / "lambdas" / package).rglob("*.*")
+    }
+    code = {name for name in lies if "__pycache__" not in name and not name.endswith(".typed")}
+    assert code <= set(function_source(package).files)
 
 
 def test_the_handler_is_found_in_the_asset() -> None:
@@ -146,7 +163,7 @@ def test_sources_that_cannot_be_written_are_packaged_all_the_same(
         for path in (root, *everything):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    assert len(files) == 15
+    assert len(files) == 18
     assert sorted(root.rglob("*")) == everything
     assert digest
 
