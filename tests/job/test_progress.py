@@ -23,7 +23,8 @@ def test_the_steps_of_a_process_that_was_killed_are_known(tmp_path: Path) -> Non
     variables = {JOB_FOLDER: str(tmp_path)}
     agent = StepFile.of(variables)
     assert agent.read() is None
-    subprocess.run([sys.executable, "-c", _SCRIPT], env={**os.environ, **variables}, check=False, timeout=60)
+    environment = {**os.environ, **variables, "PYTHONPATH": str(Path(__file__).parents[2] / "job")}
+    subprocess.run([sys.executable, "-c", _SCRIPT], env=environment, check=False, timeout=60)
     assert agent.read() == Progress(start=3, steps=7)
     agent.forget()
     assert agent.read() is None

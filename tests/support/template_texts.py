@@ -58,6 +58,7 @@ NOT_FREE: Mapping[str, tuple[str, ...]] = {
         "AWS::EKS::Nodegroup NodeRepairConfig.*",
         "AWS::EKS::Nodegroup Taints.*.Effect",
         "AWS::EKS::Nodegroup UpdateConfig.UpdateStrategy",
+        "AWS::EKS::PodIdentityAssociation ClusterName",
         "AWS::Events::Rule State",
         "AWS::FSx::*.Events.*",
         "AWS::FSx::FileSystem FileSystemType*",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -44,6 +43,8 @@ def give_pods_role(cluster: Construct, role: iam.IRole, *, eks_cluster: str, nam
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-association.html
     """
+    from aws_cdk import aws_eks_v2 as eks  # noqa: PLC0415 - only clusters on Kubernetes need the module
+
     scope = Construct(cluster, "JobPods")
     for namespace in dict.fromkeys(namespaces):
         eks.CfnPodIdentityAssociation(
