@@ -54,14 +54,11 @@ def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
     assert idle["verdicts"] == {one: ends[wanted] for one, wanted in idle["wanted"].items()}
     assert "busy" in idle["reported"].values()
     assert idle["stopped"] == sorted(one for one, wanted in idle["wanted"].items() if wanted == "stopped")
-    # The examples buy whole groups in one way: what is in reservations and blocks alone is not stopped.
     bought = {group["name"]: set(group["bought_from"]) for group in groups}
     paid = {name for name, sources in bought.items() if sources and all(one.startswith("cr-") for one in sources)}
-    # A scheduler that launched nodes takes them out again itself.
-    kept = paid | {
-        group["name"] for group in groups if {idle["wanted"][one] for one in group["instance_ids"]} == {"engine"}
-    }
-    sizes = {group["name"]: group["count_running"] if group["name"] in kept else 0 for group in groups}
+    # A group is stopped as a whole, unless it is billed all the same or its scheduler takes its nodes out itself.
+    fates = {group["name"]: {idle["wanted"][one] for one in group["instance_ids"]} for group in groups}
+    sizes = {group["name"]: 0 if fates[group["name"]] == {"stopped"} else group["count_running"] for group in groups}
     if not idle["stopped"]:
         assert paid == bought.keys()
         assert "resumed" not in idle
