@@ -5,42 +5,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from eks_template import eks_template
+from eks_pods_template import pod_role, pods_template
 from local_aws import LocalAws
-from local_aws_scene import Stacks, Template
-
-_ACTIONS = ["sts:AssumeRole", "sts:TagSession"]
-
-
-def _role(
-    service: str = "pods.eks.amazonaws.com", actions: Any = _ACTIONS, account: str = "cluster-job"
-) -> dict[str, Any]:
-    tags = {
-        "aws:RequestTag/eks-cluster-arn": "arn:aws:eks:us-east-1:123456789012:cluster/pod",
-        "aws:RequestTag/kubernetes-service-account": account,
-    }
-    condition = {"StringEquals": tags}
-    trusted = {"Effect": "Allow", "Action": actions, "Principal": {"Service": service}, "Condition": condition}
-    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": [trusted]}}}
-
-
-def _template(**changes: Any) -> Template:
-    template = eks_template()
-    resources = template["Resources"]
-    for gone in ("Nodes", "Launch", "Placement"):
-        del resources[gone]
-    resources["Jobs"], resources["Others"] = _role(), _role()
-    resources["Pods"] = {
-        "Type": "AWS::EKS::PodIdentityAssociation",
-        "Properties": {
-            "ClusterName": {"Ref": "Cluster"},
-            "Namespace": "training",
-            "ServiceAccount": "cluster-job",
-            "RoleArn": {"Fn::GetAtt": ["Jobs", "Arn"]},
-            **changes,
-        },
-    }
-    return template
+from local_aws_scene import Stacks
 
 
 def _kept(aws: LocalAws) -> list[dict[str, str]]:
@@ -53,7 +20,7 @@ def _kept(aws: LocalAws) -> list[dict[str, str]]:
 
 
 def test_an_association_is_kept_gets_another_role_and_goes_with_its_stack(aws: LocalAws, stacks: Stacks) -> None:
-    template = _template()
+    template = pods_template()
     stack = stacks.create(template)
     assert stacks.status(stack) == "CREATE_COMPLETE", stacks.reasons(stack)
     (first,) = _kept(aws)
@@ -79,29 +46,29 @@ def test_an_association_is_kept_gets_another_role_and_goes_with_its_stack(aws: L
 @pytest.mark.parametrize(
     ("changes", "role", "refusal"),
     [
-        ({"Namespace": "Training"}, _role(), "namespace Training is not a valid Kubernetes name"),
-        ({"Namespace": "n" * 64}, _role(), f"namespace {'n' * 64} is not a valid Kubernetes name"),
-        ({"ServiceAccount": "cluster_job"}, _role(), "serviceAccount cluster_job is not a valid Kubernetes name"),
-        ({}, _role("ec2.amazonaws.com"), "must trust pods.eks.amazonaws.com with sts:AssumeRole"),
-        ({}, _role(actions="sts:AssumeRole"), "must trust pods.eks.amazonaws.com with sts:TagSession"),
-        ({}, _role(account="other"), "must trust pods.eks.amazonaws.com with sts:AssumeRole for cluster-job"),
-        ({"RoleArn": "arn:aws:iam::123456789012:role/none"}, _role(), "could not be assumed"),
-        ({"RoleArn": "arn:aws:iam::123456789012:user/me"}, _role(), "must trust pods.eks.amazonaws.com"),
-        ({"ClusterName": "none"}, _role(), "No cluster found for name: none"),
+        ({"Namespace": "Training"}, pod_role(), "namespace Training is not a valid Kubernetes name"),
+        ({"Namespace": "n" * 64}, pod_role(), f"namespace {'n' * 64} is not a valid Kubernetes name"),
+        ({"ServiceAccount": "cluster_job"}, pod_role(), "serviceAccount cluster_job is not a valid Kubernetes name"),
+        ({}, pod_role("ec2.amazonaws.com"), "must trust pods.eks.amazonaws.com with sts:AssumeRole"),
+        ({}, pod_role(actions="sts:AssumeRole"), "must trust pods.eks.amazonaws.com with sts:TagSession"),
+        ({}, pod_role(account="other"), "must trust pods.eks.amazonaws.com with sts:AssumeRole for cluster-job"),
+        ({"RoleArn": "arn:aws:iam::123456789012:role/none"}, pod_role(), "could not be assumed"),
+        ({"RoleArn": "arn:aws:iam::123456789012:user/me"}, pod_role(), "must trust pods.eks.amazonaws.com"),
+        ({"ClusterName": "none"}, pod_role(), "No cluster found for name: none"),
     ],
 )
 def test_an_association_that_gives_pods_nothing_is_refused(
     changes: dict[str, Any], role: dict[str, Any], refusal: str, stacks: Stacks
 ) -> None:
-    template = _template(**changes)
+    template = pods_template(**changes)
     template["Resources"]["Jobs"] = role
     stack = stacks.create(template)
     assert stacks.status(stack) == "ROLLBACK_COMPLETE"
     assert refusal in " ".join(stacks.reasons(stack).values())
 
 
-def test_a_service_account_has_one_role(aws: LocalAws, stacks: Stacks) -> None:
-    stacks.create(_template())
+def test_a_service_account_has_onepod_role(aws: LocalAws, stacks: Stacks) -> None:
+    stacks.create(pods_template())
     (kept,) = _kept(aws)
     names = {name: kept[name] for name in ("clusterName", "namespace", "serviceAccount", "roleArn")}
     with pytest.raises(ClientError, match=f"Association already exists: {kept['associationId']}"):

@@ -3,6 +3,7 @@
 import pytest
 
 from batch_template import batch_template
+from eks_pods_template import pods_template
 from eks_template import eks_template
 from everything_template import LAYER, everything_template
 from local_aws import LocalAws
@@ -92,6 +93,7 @@ def test_no_type_is_supported_that_no_test_deploys() -> None:
         warm_nodes(),
         batch_template(),
         eks_template(),
+        pods_template(),
         pcs_cluster(),
         governed_template(),
         everything_template("first", 1),
