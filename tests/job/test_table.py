@@ -1,7 +1,6 @@
 """The items of a run under clients that race, answers that are lost, and a DynamoDB that refuses."""
 
 import json
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -11,9 +10,6 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from cdk_training_cluster.nodes.bootstrap.asset import SCRIPTS
-from cdk_training_cluster.state.runs_table import REPLACED_PARTITIONS
-from cluster_job import Run
 from cluster_job.table import RunTable, TableError
 from fake_runs_table import TABLE, FakeRunsTable
 
@@ -100,19 +96,6 @@ def test_a_refusal_is_one_sentence_with_its_code(code: str, call: Callable[[RunT
         client.fail_next(operation, code)
     with pytest.raises(TableError, match=f"^DynamoDB's table runs refused .*{code}"):
         call(table_of(client))
-
-
-def test_no_run_has_the_name_under_which_nodes_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = REPLACED_PARTITIONS.removesuffix("*")
-    assert f"\"{own}'$NODE_GROUP" in (SCRIPTS / "hook.sh").read_text()
-    sentence = f"the name of a run must not start with {own}, got '{own}workers': give it another name"
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        table_of(FakeRunsTable(), f"{own}workers")
-    monkeypatch.setenv("RUN_NAME", f"{own}workers")
-    for name, value in {"CLUSTER": "llama", "NODE_GROUP": "w", "REGION": "us-east-1", "RUNS_TABLE": "runs"}.items():
-        monkeypatch.setenv(f"TRAINING_CLUSTER_{name}", value)
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        next(Run(global_batch=8).steps(1))
 
 
 def test_silence_is_one_sentence() -> None:
