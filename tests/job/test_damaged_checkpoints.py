@@ -202,6 +202,7 @@ def test_all_ranks_fall_back_when_one_of_them_cannot_read_a_checkpoint(tmp_path:
 
 
 SHARED_MEMORY_SCRIPT = """
+import os
 import sys
 import torch
 import torch.distributed as dist
@@ -213,7 +214,9 @@ if sys.argv[2] == "unseen":
 run = Run(global_batch=2, name="run", checkpoints=sys.argv[1])
 for step in run.steps(3):
     run.checkpoint({"weights": torch.full((1_500_000,), float(step)), "more": torch.ones(10)})
-    print("whole", run._saver._storage.wait(), run._saver._storage._stage.shared, flush=True)
+    # One write a line: two ranks write to one pipe.
+    line = f"whole {run._saver._storage.wait()} {run._saver._storage._stage.shared}\\n"
+    os.write(1, line.encode())
 """
 
 
