@@ -227,7 +227,7 @@ def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monk
     facts = Facts(mount_point=str(tmp_path))
     found = [*machine.check_throughput(facts), *check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")]
     assert [check.found for check in found] == [
-        "not checked: mkdir did not answer",
+        "not checked: sh did not answer",
         "not checked: NCCL 2.27.7; sh did not answer",
     ]
     assert list(tmp_path.iterdir()) == []
@@ -249,6 +249,22 @@ def test_a_link_that_a_root_of_the_file_system_made_leads_no_program_out_of_it(
     progress.write(tmp_path / "x.json", {"a": 1})
     assert progress.read(tmp_path / "x.json")["a"] == 1
     assert outside.read_text() == "of the node"
+
+
+@pytest.mark.parametrize("link", [".", "verify", "versions", "versions/llama", "versions/llama/workers"])
+def test_a_link_in_the_place_of_a_directory_writes_nothing_to_the_node(
+    tmp_path: Path, link: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "settings", dict)
+    monkeypatch.setattr(machine, "_SAMPLE_MIB", 16)
+    place, outside = tmp_path / "fsx/.cdk-training-cluster" / link, tmp_path / "drain"
+    outside.mkdir()
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    facts = Facts(cluster="llama", node_group="workers", mount_point=str(tmp_path / "fsx"))
+    found = [*machine.check_throughput(facts), *check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")]
+    assert "is a link out of it: remove it" in " ".join(check.found for check in found)
+    assert list(outside.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"instance_id": 1, "versions": 2}', '{"versions": {"NCCL": []}}'])

@@ -14,7 +14,7 @@ from cluster_contract import node_files
 from . import drain_files, progress
 from .checking import FLOORS, Check, counted, not_checked, verdict
 from .node_facts import Facts, paths, read_text
-from .programs import ROOT, Answer, ask
+from .programs import ROOT, Answer, ask, inside
 from .walk import WORKING_DIRECTORY
 
 _SECONDS = 30
@@ -148,11 +148,11 @@ def check_throughput(facts: Facts) -> Iterator[Check]:
     """
     if not facts.mount_point:
         return
-    folder = f"{ROOT}{facts.mount_point}/{os.fsdecode(WORKING_DIRECTORY)}/verify"
-    sample = f"{folder}/{socket.gethostname()}.{os.getpid()}"
+    top, folder = ROOT + facts.mount_point, f"{os.fsdecode(WORKING_DIRECTORY)}/verify"
+    sample = f"{socket.gethostname()}.{os.getpid()}"
     blocks = ("bs=16M", f"count={_SAMPLE_MIB // 16}", "status=none")
     commands = (
-        ("mkdir", "-p", folder),
+        ("true",),
         # Pods write here, too: a link of theirs could lead to a disk of the node.
         ("dd", "if=/dev/zero", f"of={sample}", "oflag=direct", "conv=excl", *blocks),
         ("dd", f"if={sample}", "of=/dev/null", "iflag=direct", *blocks),
@@ -162,7 +162,7 @@ def check_throughput(facts: Facts) -> Iterator[Check]:
     try:
         for command in commands:
             start = time.monotonic()
-            answer = ask(command, _SECONDS)
+            answer = ask(inside(top, folder, *command), _SECONDS)
             rates.append(_SAMPLE_MIB * _MIB / 1e6 / (time.monotonic() - start))
             if not answer.succeeded:
                 # A full file system is no fault of the node; with root squash, root may write nowhere.
@@ -170,7 +170,8 @@ def check_throughput(facts: Facts) -> Iterator[Check]:
                 return
     finally:
         # With what verifications that were killed have left.
-        ask(("find", folder, "-type", "f", "(", "-path", sample, "-o", "-mmin", "+60", ")", "-delete"), _SECONDS)
+        old = ("find", ".", "-type", "f", "(", "-name", sample, "-o", "-mmin", "+60", ")", "-delete")
+        ask(inside(top, folder, *old), _SECONDS)
     del rates[0]
     floor = FLOORS["file_system_mb_per_s"]
     found = f"it writes {rates[0]:.0f} MB/s and reads {rates[1]:.0f} MB/s"

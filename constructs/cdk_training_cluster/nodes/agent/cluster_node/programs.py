@@ -14,6 +14,24 @@ ROOT = os.environ.get("ROOT", "")
 _PATHS = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/opt/amazon/efa/bin:/opt/aws/neuron/bin"
 # Slurm and systemd give a program few search paths, or none.
 SEARCH_PATH = ":".join(filter(None, (os.environ.get("PATH"), _PATHS)))
+# Pods write to the file system, too: behind a link of theirs, a program would write to the node. No link changes later
+# what a process has as its working directory.
+_ENTER = """
+set -fe
+cd "$1"
+top=$(readlink /proc/self/cwd) names=$2
+shift 2
+IFS=/
+for name in $names; do
+  mkdir -p "./$name"
+  cd "./$name"
+  case $(readlink /proc/self/cwd) in
+    "$top"/*) ;;
+    *) echo "$name in $top is a link out of it: remove it" >&2; exit 1 ;;
+  esac
+done
+exec "$@"
+"""
 # What did not even end when it was killed: of a command that hangs there is never more than one.
 _left: dict[tuple[str, ...], subprocess.Popen[str]] = {}
 
@@ -73,3 +91,14 @@ def ask(command: Sequence[str], seconds: float, environment: Mapping[str, str] |
     lines = [line for line in said.splitlines() or text.splitlines() if line.strip()]
     trouble = f"{name} ended with exit status {process.returncode}" + (f": {lines[-1].strip()}" if lines else "")
     return Answer(process.returncode, text, "" if process.returncode == 0 else trouble)
+
+
+def inside(top: str, folder: str, *command: str) -> Sequence[str]:
+    """Return a command as it runs in a folder of the file system, which it makes; never behind a link out of it.
+
+    Args:
+        top: Where the file system is mounted.
+        folder: The folder, relative to that.
+        command: The program and its arguments.
+    """
+    return ("sh", "-c", _ENTER, "sh", top, folder, *command)

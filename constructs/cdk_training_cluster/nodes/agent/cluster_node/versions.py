@@ -17,21 +17,20 @@ from cluster_contract.texts import printable
 from .checking import Check, not_checked, verdict
 from .machine import version_of_efa
 from .node_facts import Facts, paths, read_text, settings
-from .programs import ROOT, ask
+from .programs import ROOT, ask, inside
 from .walk import WORKING_DIRECTORY
 
 _LIBRARIES = ("/usr/local/cuda/lib*/libnccl.so.2.*", "/usr/lib/*/libnccl.so.2.*", "/usr/lib64/libnccl.so.2.*")
 _SECONDS = 30
-# A program of its own, which can be left where the file system hangs. It takes a folder, the name of a node and what
-# that node writes. It prints what nodes wrote there within a day: those that wrote earlier may be long gone. Another
-# node may remove the same files, and pods may write there, too: no link is followed.
+# A program of its own, which can be left where the file system hangs. It takes the name of a node and what that node
+# writes. It prints what nodes wrote there within a day: those that wrote earlier may be long gone. Another node may
+# remove the same files, and pods may write there, too: no link is followed.
 _WRITE_AND_READ = """
 set -e
-mkdir -p "$1"
-printf '%s\\n' "$3" | dd of="$1/.$2.$$" conv=excl status=none
-mv -T "$1/.$2.$$" "$1/$2.json"
-find "$1" -mtime +30 -type f -delete 2>/dev/null || true
-find "$1" -mtime -1 -type f -name '*.json' -exec cat {} + 2>/dev/null | head -c 1000000
+printf '%s\\n' "$2" | dd of=".$1.$$" conv=excl status=none
+mv -T ".$1.$$" "$1.json"
+find . -mtime +30 -type f -delete 2>/dev/null || true
+find . -mtime -1 -type f -name '*.json' -exec cat {} + 2>/dev/null | head -c 1000000
 """
 
 
@@ -67,10 +66,11 @@ def check_versions(facts: Facts, own: dict[str, str], instance_id: str, image: s
         return
     # The addresses of the scripts among the settings change with what the scripts do.
     alike = hashlib.sha256(json.dumps(settings(), sort_keys=True).encode()).hexdigest()[:12]
-    root = f"{ROOT}{facts.mount_point}/{os.fsdecode(WORKING_DIRECTORY)}"
-    folder = f"{root}/versions/{facts.cluster}/{facts.node_group}/{image}-{alike}"
+    root = f"{os.fsdecode(WORKING_DIRECTORY)}/versions"
+    folder = f"{root}/{facts.cluster}/{facts.node_group}/{image}-{alike}"
     content = json.dumps({"instance_id": instance_id, "versions": own})
-    answer = ask(("sh", "-c", _WRITE_AND_READ, "sh", folder, instance_id, content), _SECONDS)
+    program = ("sh", "-c", _WRITE_AND_READ, "sh", instance_id, content)
+    answer = ask(inside(ROOT + facts.mount_point, folder, *program), _SECONDS)
     if not answer.succeeded:
         # With root squash, root may write nowhere.
         yield not_checked("versions", f"{said}; {answer.trouble}")
