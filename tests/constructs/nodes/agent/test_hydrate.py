@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cdk_training_cluster.nodes.agent.cluster_node import hydrate, progress
 from cdk_training_cluster.nodes.agent.cluster_node.clock import Deadline
 from cdk_training_cluster.nodes.agent.cluster_node.lfs import Lfs
 from cdk_training_cluster.nodes.agent.cluster_node.request import Request, parse
@@ -112,6 +113,30 @@ def test_a_link_in_the_place_of_the_progress_costs_no_file_of_the_node(node: Hyd
         done = node.run("hydrate", node.request(action, reason="x"))
         assert done.returncode in {0, 3}, done.stderr
     assert sorted(outside.rglob("*")) == before
+
+
+def test_a_link_that_takes_the_place_of_the_progress_meanwhile_costs_no_file_of_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lfs, "why_not_lustre", lambda *_: "")
+    mount_point, outside = tmp_path / "fsx", tmp_path / "var"
+    for name in ("cache", "lib", "log", "spool"):
+        (outside / name).mkdir(parents=True)
+    mount_point.mkdir()
+    dataset, forget = progress.dataset_directory(str(mount_point), f"{mount_point}/data"), progress.forget_other_runs
+
+    def swap_and_forget(*given: Any) -> None:
+        dataset.rename(tmp_path / "fsx/was")
+        dataset.symlink_to(outside)
+        forget(*given)
+
+    monkeypatch.setattr(progress, "forget_other_runs", swap_and_forget)
+    dataset.mkdir(parents=True)
+    sent = HydrationRequest(
+        action=HydrationAction.BEGIN, run="r", directory=f"{mount_point}/data", mount_point=str(mount_point)
+    )
+    hydrate._Hydration(parse(sent.to_parameter()), Deadline(MAX_SECONDS)).act()
+    assert sorted(path.name for path in outside.iterdir()) == ["cache", "lib", "log", "spool"]
 
 
 def test_lustre_is_asked_for_no_more_files_at_once_than_its_client_takes(node: HydratedNode) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from . import progress
@@ -41,14 +42,16 @@ def main(arguments: list[str]) -> int:
     os.umask(0o022)  # Every user's jobs read the progress.
     deadline = Deadline(request.seconds)
     signal.signal(signal.SIGTERM, lambda *_: deadline.end())
+    hydration = _Hydration(request, deadline)
+    folder = hydration.dataset
     try:
-        answer = _Hydration(request, deadline).act()
+        answer = hydration.act()
     except _UnusableError as error:
         sys.stderr.write(f"cluster-node: {error}\n")
         return NO_FILE_SYSTEM
     except OSError as error:
         # With root squash, root needs a directory that its stand-in may write.
-        sys.stderr.write(f"cluster-node: cannot write the progress to {error.filename}: {error.strerror}\n")
+        sys.stderr.write(f"cluster-node: cannot write the progress to {folder}: {error.strerror}\n")
         return NO_FILE_SYSTEM
     sys.stdout.buffer.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
     return OK
@@ -62,9 +65,9 @@ class _Hydration:
         self._lfs = Lfs(deadline)
         self._root = os.fsencode(ROOT + request.directory)
         self._mount_point = os.fsencode(ROOT + request.mount_point)
-        self._dataset = progress.dataset_directory(request.mount_point, request.directory)
+        self.dataset = progress.dataset_directory(request.mount_point, request.directory)
         name = "finish" if request.action == "finish" else str(request.shard)
-        self._file = self._dataset / request.run / f"{name}.json"
+        self._file = self.dataset / request.run / f"{name}.json"
 
     def act(self) -> dict[str, Any]:
         """Do it and return the answer."""
@@ -78,14 +81,20 @@ class _Hydration:
                 f"at {self._request.mount_point} and linked to the bucket"
             )
         # Pods write there, too. Behind a link of theirs, what is written and removed would be the node's own.
-        mounted = os.path.realpath(self._mount_point)
-        if os.path.commonpath([mounted, os.path.realpath(os.fsencode(self._file.parent))]) != mounted:
-            raise _UnusableError(f"{self._file.parent} is a link out of the file system: remove it")
-        if failing:
-            progress.write(self._dataset / progress.FAILED, {**self._names(), "reason": self._request.reason})
-            progress.remove(self._dataset / progress.READY)
+        folder, top = self.dataset, Path(os.fsdecode(self._mount_point))
+        try:
+            self.dataset = progress.opened(top, folder, make=self._request.action != "begin")
+            if needs_directory:
+                self._file = progress.opened(top, folder / self._request.run, make=True) / self._file.name
+        except FileNotFoundError:  # What has not begun has left nothing to forget.
             return self._nothing()
-        progress.forget_other_runs(self._dataset, self._request.run)
+        except NotADirectoryError as error:
+            raise _UnusableError(f"{error.filename} in {folder} is a link or a file: remove it") from None
+        if failing:
+            progress.write(self.dataset / progress.FAILED, {**self._names(), "reason": self._request.reason})
+            progress.remove(self.dataset / progress.READY)
+            return self._nothing()
+        progress.forget_other_runs(self.dataset, self._request.run)
         if self._request.action == "begin":
             return self._nothing()
         try:
@@ -101,7 +110,7 @@ class _Hydration:
         all_there = answer["finished"] and not answer["failed_files"] and (answer["files"] > 0 or not selects)
         if all_there:
             names = ("run", "files", "bytes")
-            progress.write(self._dataset / progress.READY, {name: answer[name] for name in names})
+            progress.write(self.dataset / progress.READY, {name: answer[name] for name in names})
         # It has counted when it has looked at all.
         return {**answer, **self._names(), "counted": answer["finished"], "finished": all_there}
 

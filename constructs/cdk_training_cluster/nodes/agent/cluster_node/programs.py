@@ -14,8 +14,8 @@ ROOT = os.environ.get("ROOT", "")
 _PATHS = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/opt/amazon/efa/bin:/opt/aws/neuron/bin"
 # Slurm and systemd give a program few search paths, or none.
 SEARCH_PATH = ":".join(filter(None, (os.environ.get("PATH"), _PATHS)))
-# Pods write to the file system, too: behind a link of theirs, a program would write to the node. No link changes later
-# what a process has as its working directory.
+# Pods write to the file system, too: behind a link of theirs, a program would write to the node. No link changes
+# later what a process has as its working directory.
 _ENTER = """
 set -fe
 cd "$1"

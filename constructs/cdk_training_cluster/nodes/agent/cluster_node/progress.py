@@ -70,6 +70,28 @@ def known_datasets() -> list[str]:
     return sorted(urllib.parse.unquote(path.name) for path in found)
 
 
+def opened(top: Path, folder: Path, *, make: bool) -> Path:
+    """Return a path that leads to a directory whatever takes its place: pods may put a link there at any time.
+
+    Args:
+        top: Where the file system is mounted.
+        folder: The directory, below that.
+        make: Whether to make what is missing.
+
+    Raises:
+        OSError: It is missing, cannot be made, or a part of its path is a link.
+    """
+    descriptor = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    for name in folder.relative_to(top).parts:
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=descriptor)
+        parent = descriptor
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        os.close(parent)
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
 def forget_other_runs(dataset: Path, run: str) -> None:
     """Take the markers of other runs away, and the files of all but the last ones.
 
