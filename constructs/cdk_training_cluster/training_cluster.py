@@ -351,7 +351,8 @@ class TrainingCluster(Construct):
             grantee: A role, user or function.
         """
         found = (progress_parameter(self.cluster_name), place_parameter(self.cluster_name))
-        return grant_look(grantee, self.guardrails, (self.description.parameter_name, *found), self.runs_table)
+        parameters = (self.description.parameter_name, *found)
+        return grant_look(grantee, self.cluster_name, self.guardrails, parameters, self.runs_table)
 
     def grant_resume(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal start node groups again with the runbook of `resume_document`.
