@@ -101,7 +101,8 @@ class Caller:
 def name_starter(ssm: "SSMClient", execution_id: str, logger: Logger) -> str:
     """Say who started a runbook, as Systems Manager knows it; where it does not answer, which execution that is.
 
-    A runbook that sends the command has not ended: whoever names another has not started it.
+    A runbook that sends the command has not ended: whoever names another has not started it. The name of its document
+    shows an operator whether it is one that starts node groups.
 
     Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_AutomationExecution.html
     """
@@ -114,4 +115,6 @@ def name_starter(ssm: "SSMClient", execution_id: str, logger: Logger) -> str:
         return execution
     if found.get("AutomationExecutionStatus", "InProgress") != "InProgress":
         return f"{execution}, which has ended"
+    if found.get("DocumentName"):
+        execution = f"{execution} of the runbook {found['DocumentName']}"
     return f"{found['ExecutedBy']} through {execution}" if found.get("ExecutedBy") else execution

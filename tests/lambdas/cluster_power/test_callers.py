@@ -101,6 +101,10 @@ ANA = "arn:aws:sts::111122223333:assumed-role/Operators/ana"
     ("told", "by"),
     [
         ({"ExecutedBy": ANA, "AutomationExecutionStatus": "InProgress"}, f"{ANA} through automation {EXECUTION}"),
+        (
+            {"ExecutedBy": ANA, "DocumentName": "AWS-RestartEC2Instance"},
+            f"{ANA} through automation {EXECUTION} of the runbook AWS-RestartEC2Instance",
+        ),
         ({"ExecutedBy": ANA, "AutomationExecutionStatus": "Success"}, f"automation {EXECUTION}, which has ended"),
         ({}, f"automation {EXECUTION}"),
         (refusal("GetAutomationExecution", "ThrottlingException", "no"), f"automation {EXECUTION}"),
