@@ -23,8 +23,13 @@ delete table inet cdk_training_cluster
 table inet cdk_training_cluster {
   chain output {
     type filter hook output priority filter; policy accept;
-    ip daddr 169.254.169.254 tcp dport 80 meta skuid != { USERS } reject with tcp reset
-    ip6 daddr fd00:ec2::254 tcp dport 80 meta skuid != { USERS } reject with tcp reset
+    ip daddr 169.254.169.254 tcp dport 80 jump service
+    ip6 daddr fd00:ec2::254 tcp dport 80 jump service
+  }
+  chain service {
+    meta skuid { USERS } accept
+    tcp flags & (syn | ack) == syn reject with tcp reset
+    meta skuid != 0 reject with tcp reset
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
@@ -78,8 +83,21 @@ def _nft() -> list[str]:
 
 
 _NFT = _nft()
+# A copy of a packet belongs to no socket, as what the kernel itself sends.
+_NO_OWNER = "".join(
+    f"""
+table {family} no_owner {{
+  chain output {{
+    type filter hook output priority filter - 1; policy accept;
+    {family} daddr {address} meta skuid 65533 dup to {address}
+    {family} daddr {address} meta skuid 65533 drop
+  }}
+}}
+"""
+    for family, address in (("ip", "169.254.169.254"), ("ip6", "fd00:ec2::254"))
+)
 _PROOF = """
-import json, os, socket, subprocess, sys
+import json, os, socket, subprocess, sys, time
 
 run = lambda *command: subprocess.run(command, check=True)
 addresses = {"169.254.169.254/32": socket.AF_INET, "fd00:ec2::254/128": socket.AF_INET6}
@@ -103,10 +121,29 @@ def reached(user):
     os.wait()
     return json.loads(os.read(read, 100))
 
-before = [reached(user) for user in (0, 65534)]
+def last_ack():
+    lines = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}")]
+    return sum(fields[3] == "09" for fields in lines)
+
+def closed():
+    for server in servers:
+        client = socket.create_connection(server.getsockname()[:2])
+        accepted = server.accept()[0]
+        client.close()
+        accepted.close()
+    for _ in range(300):
+        if not last_ack():
+            return True
+        time.sleep(0.01)
+    return False
+
+*nft, no_owner, rules = sys.argv[1:]
+# A kernel without nf_dup shows only that the user is refused.
+subprocess.run([*nft, "-f", no_owner])
+before = [*(reached(user) for user in (0, 65533, 65534)), closed()]
 for _ in range(2):
-    run(*sys.argv[1:])
-print(json.dumps([*before, *(reached(user) for user in (0, 998, 65534))]))
+    run(*nft, "-f", rules)
+print(json.dumps([before, [*(reached(user) for user in (0, 998, 65533, 65534)), closed()]]))
 """
 
 
@@ -121,10 +158,13 @@ def test_the_kernel_takes_the_rules_and_lets_no_other_user_connect(tmp_path: Pat
     probe = ["unshare", "--net", *_NFT, "-c", "add table inet probe"]
     if subprocess.run(probe, check=False, capture_output=True).returncode:
         pytest.skip(reason="this kernel has no network namespaces or no nf_tables")
-    proof = ["unshare", "--net", sys.executable, "-c", _PROOF, *_NFT, "-f", str(rules)]
+    no_owner = tmp_path / "no_owner.nft"
+    no_owner.write_text(_NO_OWNER)
+    proof = ["unshare", "--net", sys.executable, "-c", _PROOF, *_NFT, str(no_owner), str(rules)]
     done = subprocess.run(proof, check=True, capture_output=True, text=True)
     yes, no = [True, True], [False, False]
-    assert json.loads(done.stdout) == [yes, yes, yes, yes, no]
+    # The kernel acknowledges the end of root's connections for sockets that no process has any more.
+    assert json.loads(done.stdout) == [[yes, yes, yes, True], [yes, yes, no, no, True]]
 
 
 def test_users_get_the_address_of_the_credentials_and_root_does_not(make_node: MakeNode) -> None:

@@ -11,6 +11,9 @@ users=0
 connect=$(id -u ec2-instance-connect 2>/dev/null) && users="0, $connect"
 
 if ! command -v nft >/dev/null; then install nftables; fi
+# `meta skuid`, with != too, matches no packet that belongs to no file: the kernel's own, and those of closed sockets.
+# Such packets may end connections of root, and open none.
+# https://github.com/torvalds/linux/blob/master/net/netfilter/nft_meta.c
 # Containers on a bridge are forwarded. https://wiki.nftables.org/wiki-nftables/index.php/Netfilter_hooks
 write_file "$rules" <<EOF
 table inet cdk_training_cluster
@@ -18,8 +21,13 @@ delete table inet cdk_training_cluster
 table inet cdk_training_cluster {
   chain output {
     type filter hook output priority filter; policy accept;
-    ip daddr 169.254.169.254 tcp dport 80 meta skuid != { $users } reject with tcp reset
-    ip6 daddr fd00:ec2::254 tcp dport 80 meta skuid != { $users } reject with tcp reset
+    ip daddr 169.254.169.254 tcp dport 80 jump service
+    ip6 daddr fd00:ec2::254 tcp dport 80 jump service
+  }
+  chain service {
+    meta skuid { $users } accept
+    tcp flags & (syn | ack) == syn reject with tcp reset
+    meta skuid != 0 reject with tcp reset
   }
   chain forward {
     type filter hook forward priority filter; policy accept;
