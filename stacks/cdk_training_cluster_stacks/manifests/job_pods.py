@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
 from cdk_training_cluster_stacks.manifests.cluster_run import NODE_FOLDERS
+from cdk_training_cluster_stacks.manifests.group_nodes import GPU, NEURON
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
@@ -21,6 +22,13 @@ _CAPABILITIES = (
 # https://github.com/kubernetes/kubernetes/issues/99425
 _HANDLERS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.?postStart", "lifecycle.?preStop")
 
+# A team waits that long for its own nodes when Kueue takes them back from the jobs of others.
+_MAX_GRACE_SECONDS = 900
+
+# Whoever is on a node can have it repaired, and fills its disk. An empty key tolerates all taints.
+_TAINTS = ("", GPU, NEURON)
+_DEVICES = "each.?resources.?limits.orValue({})"
+
 
 def service_accounts(wanted: Wanted) -> Sequence[Object]:
     """Return the service account of each team, whose pods get the job role.
@@ -32,13 +40,13 @@ def service_accounts(wanted: Wanted) -> Sequence[Object]:
 
 
 def job_policy(wanted: Wanted) -> Sequence[Object]:
-    """Return what keeps pods of teams from their node, whose role may do more than a job may.
+    """Return what keeps pods of teams from their node, whose role may do more than a job may, and from other teams.
 
     A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. One with a
-    priority of the system ends pods of other teams. The policy looks at new pods: what it judges of a pod cannot
-    change, and a controller has to be able to remove a finalizer from an older one. The baseline of Kubernetes would
-    also refuse the folders that jobs read. Recipes of HyperPod need what it refuses, so
-    teams on HyperPod have no policy.
+    priority of the system ends pods of other teams, and one that ignores its end for days keeps their nodes. The
+    policy looks at new pods and new tolerations: what else it judges of a pod cannot change, and a controller has to
+    be able to remove a finalizer from an older one. The baseline of Kubernetes would also refuse the folders that
+    jobs read. Recipes of HyperPod need what it refuses, so teams on HyperPod have no policy.
 
     Args:
         wanted: The cluster.
@@ -61,10 +69,17 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
         "matchConstraints": {
             "namespaceSelector": {"matchExpressions": [namespaces]},
             "resourceRules": [
-                {**of_pods, "operations": ["CREATE"], "resources": ["pods"]},
+                {**of_pods, "operations": ["CREATE", "UPDATE"], "resources": ["pods"]},
                 {**of_pods, "operations": ["UPDATE"], "resources": ["pods/ephemeralcontainers"]},
             ],
         },
+        "matchConditions": [
+            {
+                "name": "is-new-or-tolerates-more",
+                "expression": "oldObject == null || request.?subResource.orValue('') != '' || "
+                "object.spec.?tolerations.orValue([]) != oldObject.spec.?tolerations.orValue([])",
+            }
+        ],
         "variables": [
             {"name": "containers", "expression": " + ".join(lists)},
             {"name": "folders", "expression": "object.spec.?volumes.orValue([]).filter(each, has(each.hostPath))"},
@@ -87,6 +102,15 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
                 ),
                 "go before the jobs of other teams: leave the priorities of the system out": (
                     "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
+                ),
+                f"hold a node longer than {_MAX_GRACE_SECONDS} seconds: lower terminationGracePeriodSeconds": (
+                    f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {_MAX_GRACE_SECONDS}"
+                ),
+                "be on nodes with accelerators without one: ask for one, or leave nodeName and the toleration out": (
+                    "object.spec.?nodeName.orValue('') == '' && "
+                    f"(!object.spec.?tolerations.orValue([]).exists(each, each.?key.orValue('') in {[*_TAINTS]}) || "
+                    f"variables.containers.exists(each, {_DEVICES}.exists(name, {_DEVICES}[name] != '0' && "
+                    f"(name.startsWith('{GPU.partition('/')[0]}/') || name.startsWith('{NEURON}')))))"
                 ),
                 f"have capabilities but {', '.join(_CAPABILITIES)}": (
                     "variables.containers.all(each, each.?securityContext.?capabilities.?add.orValue([])"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from admission_policies import POLICY, refusals
+from admission_policies import POLICY, is_matched, refusals
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests.reading import wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
@@ -68,6 +68,11 @@ def _container(**security: Any) -> dict[str, Any]:
     return {"name": "node", "securityContext": security}
 
 
+def _tolerating(name: str, amount: str) -> dict[str, Any]:
+    containers = [{"name": "node", "resources": {"limits": {name: amount, "memory": "4Gi"}}}]
+    return {"containers": containers, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+
+
 def _asked(handler: str, **asked: Any) -> dict[str, Any]:
     return {handler: {"httpGet": asked}}
 
@@ -102,6 +107,15 @@ def _mounted(path: str, **mount: Any) -> dict[str, Any]:
         ({"containers": [_asked("livenessProbe", port=8080)]}, None),
         ({"containers": [_asked("livenessProbe", port=8080, host="127.0.0.1")]}, "have its node ask other hosts"),
         ({"containers": [{"lifecycle": _asked("preStop", host="10.0.0.2")}]}, "have its node ask other hosts"),
+        ({"containers": [], "terminationGracePeriodSeconds": 900}, None),
+        ({"containers": [], "terminationGracePeriodSeconds": 10**9}, "hold a node longer than 900 seconds"),
+        ({"containers": [], "nodeName": "ip-10-0-1-17.ec2.internal"}, "be on nodes with accelerators without one"),
+        ({"containers": [], "tolerations": [{"operator": "Exists"}]}, "be on nodes with accelerators without one"),
+        (_tolerating("vpc.amazonaws.com/efa", "8"), "be on nodes with accelerators without one"),
+        (_tolerating("nvidia.com/gpu", "0"), "be on nodes with accelerators without one"),
+        (_tolerating("nvidia.com/gpu", "8"), None),
+        (_tolerating("nvidia.com/mig-1g.10gb", "1"), None),
+        (_tolerating("aws.amazon.com/neuroncore", "1"), None),
         ({"containers": [_container(procMount="Unmasked")]}, "be privileged or see all of /proc"),
         ({"containers": [], "priorityClassName": "urgent"}, None),
         ({"containers": [], "priorityClassName": "system-node-critical"}, "go before the jobs of other teams"),
@@ -123,5 +137,22 @@ def test_the_policy_looks_at_the_pods_of_teams_alone() -> None:
         "values": ["research", "products"],
     }
     looked_at = {each["resources"][0]: each["operations"] for each in spec["matchConstraints"]["resourceRules"]}
-    # Controllers remove finalizers of pods that were made before the policy with an update.
-    assert looked_at == {"pods": ["CREATE"], "pods/ephemeralcontainers": ["UPDATE"]}
+    assert looked_at == {"pods": ["CREATE", "UPDATE"], "pods/ephemeralcontainers": ["UPDATE"]}
+
+
+@pytest.mark.parametrize(
+    ("request_", "old", "new", "is_judged"),
+    [
+        ({}, None, {}, True),
+        ({}, {}, {"tolerations": [{"operator": "Exists"}]}, True),
+        # Controllers remove finalizers of pods that were made before the policy with an update.
+        ({}, {"hostNetwork": True}, {"hostNetwork": True}, False),
+        ({"subResource": "ephemeralcontainers"}, {}, {}, True),
+    ],
+)
+def test_the_policy_judges_new_pods_and_what_an_update_adds(
+    request_: dict[str, str], old: dict[str, Any] | None, new: dict[str, Any], is_judged: bool
+) -> None:
+    (spec,) = _policy(wanted())
+    before = None if old is None else {"spec": old}
+    assert is_matched(spec, {"request": request_, "oldObject": before, "object": {"spec": new}}) is is_judged
