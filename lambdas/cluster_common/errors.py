@@ -2,12 +2,22 @@
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cluster_contract.texts import printable
+
+_LONGEST_REFUSAL = 1000
+
 AWS_ERRORS = (BotoCoreError, ClientError)
 """What a call to AWS can raise: an answer that is an error, or no answer."""
 
 
 class InvalidEventError(ValueError):
-    """Say that an event asks for something the function does not do. Nothing was done."""
+    """Say that an event asks for something the function does not do. Nothing was done.
+
+    Lambda logs it, and an event has up to 6 MB: the text is one line of at most 1,000 characters.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text, _LONGEST_REFUSAL))
 
 
 class PartialFailureError(Exception):

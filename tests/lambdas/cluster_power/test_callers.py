@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
+from cluster_common.actions import parse_action
 from cluster_common.errors import InvalidEventError
 from cluster_power.callers import Action, Caller, name_starter
 from cluster_power.commands import parse_command
@@ -113,3 +114,15 @@ ANA = "arn:aws:sts::111122223333:assumed-role/Operators/ana"
 def test_systems_manager_says_who_started_the_runbook(told: dict[str, str] | ClientError, by: str) -> None:
     ssm = cast("SSMClient", FakeAutomation(told))
     assert name_starter(ssm, EXECUTION, cast("Logger", logging.getLogger("test"))) == by
+
+
+@pytest.mark.parametrize(
+    "event", [{"x\n[INFO] forged\x1b[2J" * 100_000: 1}, {"action": "a" * 1_000_000}, ["b"] * 100_000]
+)
+def test_what_is_refused_fills_no_log(event: object) -> None:
+    """A principal that may look sends up to 6 MB, and Lambda logs the error."""
+    for parse in (parse_action, lambda sent: parse_command(sent, Scene().settings, Caller.of(ARN, "1111"))):
+        with pytest.raises(InvalidEventError) as refused:
+            parse(event)
+        assert str(refused.value).isprintable()
+        assert len(str(refused.value)) <= 1000
