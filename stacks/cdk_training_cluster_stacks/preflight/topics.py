@@ -1,8 +1,9 @@
 """The backup topic that the cluster file names."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -42,17 +43,32 @@ def judge_topic(arn: str, topic: Topic | None) -> Verdict:
         mend = f"aws sns subscribe --topic-arn {arn} --protocol email --notification-endpoint ADDRESS"
         return failed(f"{arn} has no confirmed subscription", mend)
     region, account = arn.split(":")[3:5]
-    if account != topic.publisher and not _allows(topic.attributes["Policy"], topic.publisher):
+    names_account = partial(_names_account, topic.publisher)
+    if account != topic.publisher and not _allows(topic.attributes["Policy"], "sns:publish", names_account):
         # A statement with conditions may allow the same: only a message could prove it.
         return unknown(f"the policy of {arn} does not name the account {topic.publisher}", _STATEMENTS)
-    if topic.key is not None:
-        key, state = topic.key["Arn"], topic.key["KeyState"]
-        if state != "Enabled":
-            return failed(f"the key {key} of the topic is {state}", f"aws kms enable-key --key-id {key}")
-        of_aws = topic.key.get("KeyManager") == "AWS" and account == topic.publisher
-        if not of_aws and f"sns.{region}.amazonaws.com" not in topic.key_policy:
-            return unknown(f"the policy of the key {key} does not name SNS's publishers", _STATEMENTS)
+    of_key = None if topic.key is None else _judge_key(region, topic.publisher, topic.key, topic.key_policy)
+    if of_key is not None:
+        return of_key
     return passed(f"{arn} is there; its confirmed subscriptions: {topic.attributes.get('SubscriptionsConfirmed')}")
+
+
+def _judge_key(region: str, publisher: str, key: Mapping[str, Any], policy: str) -> Verdict | None:
+    arn, state = key["Arn"], key["KeyState"]
+    if state != "Enabled":
+        return failed(f"the key {arn} of the topic is {state}", f"aws kms enable-key --key-id {arn}")
+    if arn.split(":")[4] != publisher:
+        return failed(
+            f"the key {arn} of the topic is of another account: the cluster's roles need a permission for it, which "
+            "a cluster file cannot give",
+            "use a topic without a key, or sns.Topic.from_topic_attributes(…, key_arn=…) in code",
+        )
+    admits = partial(_admits_roles, publisher, f"sns.{region}.amazonaws.com")
+    # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+    actions = () if key.get("KeyManager") == "AWS" else ("kms:generatedatakey", "kms:decrypt")
+    if all(_allows(policy, action, admits) for action in actions):
+        return None
+    return unknown(f"the policy of the key {arn} does not let the cluster's roles use it through SNS", _STATEMENTS)
 
 
 def topic_checks(needs: Needs) -> Iterator[Check]:
@@ -66,20 +82,40 @@ def topic_checks(needs: Needs) -> Iterator[Check]:
         yield Check(name="backup topic", ask=partial(_topic, arn), judge=partial(judge_topic, arn))
 
 
-def _allows(policy: str, account: str) -> bool:
-    """Tell whether a policy lets an account publish, without a condition."""
-    for statement in json.loads(policy)["Statement"]:
-        principal, actions = statement.get("Principal"), statement.get("Action")
-        named = principal.get("AWS") if isinstance(principal, dict) else None
-        if (
-            statement["Effect"] == "Allow"
-            and "Condition" not in statement
-            and any(account in each.split(":") for each in ([named] if isinstance(named, str) else named or ()))
-            and {"sns:publish", "sns:*"}
-            & {each.lower() for each in ([actions] if isinstance(actions, str) else actions)}
-        ):
-            return True
-    return False
+def _allows(policy: str, action: str, admits: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Tell whether a statement that admits the publishers allows an action, and none denies it to all."""
+    statements = [
+        each
+        for each in _listed(json.loads(policy)["Statement"])
+        if any(fnmatchcase(action, pattern.lower()) for pattern in _listed(each.get("Action")))
+    ]
+    return any(each["Effect"] == "Allow" and admits(each) for each in statements) and not any(
+        each["Effect"] == "Deny" and "Condition" not in each for each in statements
+    )
+
+
+def _names_account(account: str, statement: Mapping[str, Any]) -> bool:
+    return "Condition" not in statement and any(account in each.split(":") for each in _principals(statement))
+
+
+def _admits_roles(account: str, service: str, statement: Mapping[str, Any]) -> bool:
+    """Tell whether a statement of a key admits all roles of an account that come through a service."""
+    met = {"kms:CallerAccount": account, "kms:ViaService": service}
+    conditions = statement.get("Condition", {})
+    return (
+        "*" in _principals(statement)
+        and set(conditions) <= {"StringEquals"}
+        and all(met.get(name) in _listed(values) for name, values in conditions.get("StringEquals", {}).items())
+    )
+
+
+def _principals(statement: Mapping[str, Any]) -> list[Any]:
+    principal = statement.get("Principal")
+    return _listed(principal.get("AWS") if isinstance(principal, dict) else principal)
+
+
+def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _topic(arn: str, aws: Aws) -> Topic | None:

@@ -15,7 +15,14 @@ from local_aws import LocalAws
 
 _OWN, _OTHER = "111122223333", "444455556666"
 _KEY = "arn:aws:kms:us-east-1:111122223333:key/1"
-_VIA = '{"kms:ViaService": "sns.us-east-1.amazonaws.com"}'
+# What docs/security.md shows.
+_PUBLISHERS = {
+    "Effect": "Allow",
+    "Principal": {"AWS": "*"},
+    "Action": ["kms:GenerateDataKey*", "kms:Decrypt"],
+    "Resource": "*",
+    "Condition": {"StringEquals": {"kms:CallerAccount": _OWN, "kms:ViaService": "sns.us-east-1.amazonaws.com"}},
+}
 # https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
 _DEFAULT = {
     "Effect": "Allow",
@@ -35,8 +42,12 @@ def _topic(confirmed: str = "1", statements: Any = (_DEFAULT,), **more: Any) -> 
     return Topic(publisher=_OWN, attributes=attributes, **more)
 
 
-def _key(state: str = "Enabled", manager: str = "CUSTOMER") -> dict[str, str]:
-    return {"Arn": _KEY, "KeyState": state, "KeyManager": manager}
+def _key(state: str = "Enabled", manager: str = "CUSTOMER", account: str = _OWN) -> dict[str, str]:
+    return {"Arn": _KEY.replace(_OWN, account), "KeyState": state, "KeyManager": manager}
+
+
+def _policy(*statements: Any) -> str:
+    return json.dumps({"Statement": list(statements)})
 
 
 @pytest.mark.parametrize(
@@ -52,23 +63,22 @@ def _key(state: str = "Enabled", manager: str = "CUSTOMER") -> dict[str, str]:
         (_OTHER, _topic(statements=({**_CLUSTER, "Principal": "*"},)), Outcome.UNKNOWN, "does not name the account"),
         (
             _OWN,
-            _topic(key=_key("Disabled"), key_policy=_VIA),
+            _topic(key=_key("Disabled"), key_policy=_policy(_PUBLISHERS)),
             Outcome.FAIL,
             f"the key {_KEY} of the topic is Disabled",
         ),
-        (_OWN, _topic(key=_key(), key_policy=_VIA), Outcome.PASS, "confirmed"),
-        (
-            _OWN,
-            _topic(key=_key(), key_policy="{}"),
-            Outcome.UNKNOWN,
-            f"the policy of the key {_KEY} does not name SNS's",
-        ),
-        (_OWN, _topic(key=_key(manager="AWS"), key_policy="{}"), Outcome.PASS, "confirmed"),
+        (_OWN, _topic(key=_key(manager="AWS"), key_policy=_policy()), Outcome.PASS, "confirmed"),
         (
             _OTHER,
-            _topic(statements=(_CLUSTER,), key=_key(manager="AWS"), key_policy="{}"),
-            Outcome.UNKNOWN,
-            "does not name SNS's publishers",
+            _topic(statements=(_CLUSTER,), key=_key(manager="AWS", account=_OTHER), key_policy=_policy()),
+            Outcome.FAIL,
+            "which a cluster file cannot give",
+        ),
+        (
+            _OTHER,
+            _topic(statements=(_CLUSTER,), key=_key(account=_OTHER), key_policy=_policy(_PUBLISHERS)),
+            Outcome.FAIL,
+            "which a cluster file cannot give",
         ),
     ],
 )
@@ -80,6 +90,34 @@ def test_a_topic_is_judged_by_subscriptions_policy_and_key(
     assert (verdict.mend == "") == (outcome is Outcome.PASS)
 
 
+@pytest.mark.parametrize(
+    ("statements", "admits"),
+    [
+        ((_PUBLISHERS,), True),
+        (({**_PUBLISHERS, "Principal": "*", "Action": "kms:*"},), True),
+        (tuple({**_PUBLISHERS, "Action": action} for action in _PUBLISHERS["Action"]), True),
+        (({"Effect": "Deny", "Principal": "*", "Action": "kms:ScheduleKeyDeletion"}, _PUBLISHERS), True),
+        ((), False),
+        (({**_PUBLISHERS, "Action": "kms:Decrypt"},), False),
+        (({**_PUBLISHERS, "Principal": {"Service": "sns.amazonaws.com"}},), False),
+        (({**_PUBLISHERS, "Principal": {"Service": "cloudwatch.amazonaws.com"}},), False),
+        (({**_PUBLISHERS, "Effect": "Deny"},), False),
+        (({"Effect": "Deny", "Principal": "*", "Action": "kms:Decrypt"}, _PUBLISHERS), False),
+        (({**_PUBLISHERS, "Condition": {"StringEquals": {"kms:CallerAccount": _OTHER}}},), False),
+        (({**_PUBLISHERS, "Condition": {"StringEquals": {"kms:ViaService": "sns.eu-west-1.amazonaws.com"}}},), False),
+        (({**_PUBLISHERS, "Condition": {"StringNotEquals": {"kms:CallerAccount": _OWN}}},), False),
+        # It lets IAM decide, and the roles of a cluster have no permission for the key.
+        (({"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{_OWN}:root"}, "Action": "kms:*"},), False),
+    ],
+)
+def test_the_policy_of_the_topics_key_admits_the_roles_that_publish(statements: Any, *, admits: bool) -> None:
+    verdict = judge_topic(_arn(_OWN), _topic(key=_key(), key_policy=_policy(*statements)))
+    assert verdict.outcome is (Outcome.PASS if admits else Outcome.UNKNOWN)
+    assert (
+        admits or f"the policy of the key {_KEY} does not let the cluster's roles use it through SNS" in verdict.said
+    )
+
+
 def test_a_topic_that_is_not_there_fails() -> None:
     verdict = judge_topic(_arn(_OWN), None)
     assert (verdict.outcome, verdict.said) == (Outcome.FAIL, f"there is no topic {_arn(_OWN)}")
@@ -87,7 +125,7 @@ def test_a_topic_that_is_not_there_fails() -> None:
 
 def test_a_topic_of_the_account_is_found_until_it_is_deleted(aws: LocalAws, user: Aws, tmp_path: Path) -> None:
     sns, kms = aws.client("sns"), aws.client("kms")
-    policy = json.dumps({"Statement": [{"Condition": {"StringEquals": json.loads(_VIA)}}]})
+    policy = _policy(_PUBLISHERS)
     key = kms.create_key(Policy=policy)["KeyMetadata"]["Arn"]
     arn = sns.create_topic(Name="on-call", Attributes={"KmsMasterKeyId": key})["TopicArn"]
     (tmp_path / "cluster.yaml").write_text(f"{RIGHT}alerts: {{backup_topic_arn: '{arn}'}}\n")
