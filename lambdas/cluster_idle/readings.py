@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 _MAX_QUERIES = 500
 _MAX_POINTS = 100_800
 
+# An agent reports its CPU use once a minute, so that the average of a period is a sixth of its maximum at least. Any
+# job may add samples, below zero too, which lower the average, and not the maximum. Both are billed as one metric.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html
+_MOST_CPU_SAMPLES = 6
+
 HEARTBEAT = "JobHeartbeat"
 _EC2 = "AWS/EC2"
 _SAMPLES = "SampleCount"
@@ -103,7 +108,8 @@ class MetricReader:
                 elif signal.kind is not SignalKind.CPU:
                     signals[signal] = (*signals.get(signal, ()), one)
                 elif instance.vcpus:
-                    signals[signal] = (_in_vcpus(one, instance.vcpus),)
+                    vcpus = instance.vcpus / (_MOST_CPU_SAMPLES if metric.statistic == "Maximum" else 1)
+                    signals[signal] = (*signals.get(signal, ()), _in_vcpus(one, vcpus))
                 number += 1
             readings = NodeReadings(
                 utilization=utilization,
@@ -152,11 +158,11 @@ class MetricReader:
         for signal in self._policy(instance).signals:
             if signal.kind is SignalKind.CPU:
                 # EC2 publishes whole percents where the hypervisor is Nitro; the agent of our nodes does not.
-                ours = instance.node_group in self._settings.groups
-                yield (
-                    signal,
-                    _Metric(*((namespace, NODE_METRICS.cpu_usage) if ours else (_EC2, "CPUUtilization")), "Average"),
-                )
+                if instance.node_group in self._settings.groups:
+                    yield signal, _Metric(namespace, NODE_METRICS.cpu_usage, "Average")
+                    yield signal, _Metric(namespace, NODE_METRICS.cpu_usage, "Maximum")
+                else:
+                    yield signal, _Metric(_EC2, "CPUUtilization", "Average")
             elif signal.kind is SignalKind.NETWORK:
                 yield signal, _Metric(_EC2, "NetworkIn", "Sum")
                 yield signal, _Metric(_EC2, "NetworkOut", "Sum")
@@ -171,7 +177,7 @@ class MetricReader:
         return self._settings.policy_of(instance.node_group)
 
 
-def _in_vcpus(percent: Series, vcpus: int) -> Series:
+def _in_vcpus(percent: Series, vcpus: float) -> Series:
     return replace(percent, points=[(when, value * vcpus / 100) for when, value in percent.points])
 
 

@@ -319,11 +319,23 @@ def test_cpu_use_of_a_node_groups_nodes_is_what_their_agent_reports(node_group: 
     settings = idle_settings(policy=policy, groups={"workers": Group(policy=policy)})
     (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, node_group)], settings).values()
 
-    ours = ("CdkTrainingCluster", "cpu_usage_active", "Average")
-    assert (found.reason, metrics(client)[-1]) == (
+    ours = [("CdkTrainingCluster", "cpu_usage_active", statistic) for statistic in ("Average", "Maximum")]
+    assert (found.reason, metrics(client)[2:]) == (
         reason,
-        ours if node_group else ("AWS/EC2", "CPUUtilization", "Average"),
+        ours if node_group else [("AWS/EC2", "CPUUtilization", "Average")],
     )
+
+
+def test_samples_that_another_node_adds_do_not_make_busy_cpus_idle() -> None:
+    policy, client = Policy(signals=(Signal(kind=SignalKind.CPU, below=0.5),)), FakeMetricData()
+    settings = idle_settings(policy=policy, groups={"workers": Group(policy=policy)})
+    # Beside five samples of 25 % of 192 vCPUs, a job has put one of -125 %: their average is 0.
+    values = {"q0": 0.0, "q1": 40.0, "q2": 0.0, "q3": 25.0}
+    client.pages = [[result(query, [(when, value) for when, _ in IDLE]) for query, value in values.items()]]
+
+    (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, "workers")], settings).values()
+
+    assert found.reason == "its CPU use was 8.00 vCPUs at 11:55 UTC"
 
 
 @pytest.mark.parametrize(
