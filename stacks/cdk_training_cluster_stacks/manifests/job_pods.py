@@ -6,9 +6,10 @@ from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
 from cdk_training_cluster_stacks.manifests.cluster_run import NODE_FOLDERS
 from cdk_training_cluster_stacks.manifests.group_nodes import GPU, NEURON
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object
+from cdk_training_cluster_stacks.manifests.quotas import PRIORITIES, QUEUE_ANNOTATION
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 
-_NAME = "cdk-training-cluster-job-pods"
+_NAME, _QUEUES = "cdk-training-cluster-job-pods", "cdk-training-cluster-job-queues"
 _API = "admissionregistration.k8s.io/v1"
 
 # What Kubernetes' baseline allows, and what RDMA, debuggers and real-time threads need.
@@ -27,6 +28,13 @@ _MAX_GRACE_SECONDS = 900
 
 # Whoever is on a node can have it repaired, and fills its disk. An empty key tolerates all taints.
 _TAINTS = ("", GPU, NEURON)
+# Kubernetes' own scheduler preempts the pods of all teams; Volcano those of the same queue.
+_OF_VOLCANO = {
+    "have a priority without schedulerName volcano": (
+        "object.spec.?schedulerName.orValue('') == 'volcano' || "
+        f"!(object.spec.?priorityClassName.orValue('') in {[*PRIORITIES]})"
+    )
+}
 _DEVICES = "each.?resources.?limits.orValue({})"
 
 
@@ -55,11 +63,7 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
     """
     if wanted.hyperpod:
         return []
-    namespaces = {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "In",
-        "values": [team.namespace for team in wanted.teams],
-    }
+    volcano = wanted.settings.queues == "volcano"
     of_pods = {"apiGroups": [""], "apiVersions": ["v1"]}
     lists = (f"object.spec.?{kind}.orValue([])" for kind in ("containers", "initContainers", "ephemeralContainers"))
     host = "object.spec.?{}.orValue(false)".format
@@ -67,7 +71,7 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {
-            "namespaceSelector": {"matchExpressions": [namespaces]},
+            **_of_teams(wanted),
             "resourceRules": [
                 {**of_pods, "operations": ["CREATE", "UPDATE"], "resources": ["pods"]},
                 {**of_pods, "operations": ["UPDATE"], "resources": ["pods/ephemeralcontainers"]},
@@ -103,6 +107,7 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
                 "go before the jobs of other teams: leave the priorities of the system out": (
                     "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
                 ),
+                **(_OF_VOLCANO if volcano else {}),
                 f"hold a node longer than {_MAX_GRACE_SECONDS} seconds: lower terminationGracePeriodSeconds": (
                     f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {_MAX_GRACE_SECONDS}"
                 ),
@@ -124,8 +129,41 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
             }.items()
         ],
     }
-    binding = {"policyName": _NAME, "validationActions": ["Deny"]}
+    return [*_bound(_NAME, spec), *(_bound(_QUEUES, _queue_policy(wanted)) if volcano else ())]
+
+
+def _of_teams(wanted: Wanted) -> Object:
+    names = [team.namespace for team in wanted.teams]
+    selected = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}
+    return {"namespaceSelector": {"matchExpressions": [selected]}}
+
+
+def _queue_policy(wanted: Wanted) -> Object:
+    """Return what keeps jobs in the queue of their team: Volcano itself takes the name of any queue.
+
+    Source: https://github.com/volcano-sh/volcano/issues/5251
+    """
+    groups = {"apiGroups": ["scheduling.volcano.sh"], "apiVersions": ["v1beta1"], "resources": ["podgroups"]}
+    queues = {team.namespace: team.name for team in wanted.teams}
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            **_of_teams(wanted),
+            "resourceRules": [{**groups, "operations": ["CREATE", "UPDATE"]}],
+        },
+        "variables": [],
+        "validations": [
+            {
+                "expression": f"object.spec.?queue.orValue('') == {queues}[object.metadata.namespace]",
+                "message": f"a job is in the queue of its team alone: name it with the annotation {QUEUE_ANNOTATION}",
+            }
+        ],
+    }
+
+
+def _bound(name: str, spec: Object) -> Sequence[Object]:
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        an_object("ValidatingAdmissionPolicy", _NAME, api=_API, spec=spec),
-        an_object("ValidatingAdmissionPolicyBinding", _NAME, api=_API, spec=binding),
+        an_object("ValidatingAdmissionPolicy", name, api=_API, spec=spec),
+        an_object("ValidatingAdmissionPolicyBinding", name, api=_API, spec=binding),
     ]

@@ -10,8 +10,8 @@ from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
 from cdk_training_cluster_stacks.manifests import cluster_run, kueue
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
+from cdk_training_cluster_stacks.manifests.quotas import QUEUE_ANNOTATION
 from cdk_training_cluster_stacks.manifests.storage import CLAIM
-from cdk_training_cluster_stacks.manifests.volcano import QUEUE_ANNOTATION
 from cdk_training_cluster_stacks.manifests.wanted import Team, Wanted
 
 DEFAULT_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-ec2"

@@ -16,6 +16,9 @@ PRIORITIES: Mapping[str, tuple[int, str]] = {
 TEAM_LABEL = {"cdk-training-cluster/team": "true"}
 """The label of the namespaces of teams."""
 
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+"""What names the queue of a job with Volcano."""
+
 _MILLI, _MEBI = "m", "Mi"
 
 
@@ -60,7 +63,12 @@ def namespaces(wanted: Wanted) -> Sequence[Object]:
     Args:
         wanted: The cluster.
     """
-    return [an_object("Namespace", team.namespace, labels=TEAM_LABEL) for team in wanted.teams]
+    made = [an_object("Namespace", team.namespace, labels=TEAM_LABEL) for team in wanted.teams]
+    if wanted.settings.queues == "volcano":
+        # The queue of pods that name none: https://github.com/volcano-sh/volcano/pull/2268
+        for each, team in zip(made, wanted.teams, strict=True):
+            each["metadata"]["annotations"] = {QUEUE_ANNOTATION: team.name}
+    return made
 
 
 def limits(wanted: Wanted) -> Sequence[Object]:

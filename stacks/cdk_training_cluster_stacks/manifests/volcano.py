@@ -26,9 +26,6 @@ tiers:
       binpack.resources.aws.amazon.com/neuron: 10
 """
 
-QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
-"""What names the queue of a job."""
-
 
 def volcano_queues(wanted: Wanted) -> Sequence[Object]:
     """Return the queues.

@@ -26,9 +26,9 @@ def _pods(value: Any) -> list[dict[str, Any]]:
     return _pods([*value.values()])
 
 
-def _policy(cluster: Wanted) -> list[dict[str, Any]]:
+def _policy(cluster: Wanted, name: str = "cdk-training-cluster-job-pods") -> list[dict[str, Any]]:
     found = objects(cluster, POLICY)
-    return [each["spec"] for each in found if each["metadata"]["name"] == "cdk-training-cluster-job-pods"]
+    return [each["spec"] for each in found if each["metadata"]["name"] == name]
 
 
 @every_folder
@@ -156,3 +156,26 @@ def test_the_policy_judges_new_pods_and_what_an_update_adds(
     (spec,) = _policy(wanted())
     before = None if old is None else {"spec": old}
     assert is_matched(spec, {"request": request_, "oldObject": before, "object": {"spec": new}}) is is_judged
+
+
+@pytest.mark.parametrize(
+    ("queue", "is_refused"), [({"queue": "research"}, False), ({"queue": "products"}, True), ({}, True)]
+)
+def test_jobs_of_volcano_are_in_the_queue_of_their_team_alone(queue: dict[str, str], is_refused: bool) -> None:
+    cluster = wanted(teams=[{"name": "research"}, {"name": "products"}], queues="volcano")
+    (spec,) = _policy(cluster, "cdk-training-cluster-job-queues")
+    group = {"object": {"metadata": {"namespace": "research"}, "spec": queue}}
+    assert (refusals(spec, group) != []) is is_refused
+    assert _policy(wanted(), "cdk-training-cluster-job-queues") == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "priority", "is_refused"),
+    [("volcano", "urgent", False), ("default-scheduler", "", False), ("default-scheduler", "urgent", True)],
+)
+def test_with_volcano_no_other_scheduler_preempts_for_a_team(scheduler: str, priority: str, is_refused: bool) -> None:
+    pod = {"containers": [], "schedulerName": scheduler, "priorityClassName": priority}
+    (spec,) = _policy(wanted(queues="volcano"))
+    assert (refusals(spec, {"object": {"spec": pod}}) != []) is is_refused
+    (spec,) = _policy(wanted())
+    assert refusals(spec, {"object": {"spec": pod}}) == []
