@@ -98,6 +98,11 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
                     "variables.containers.all(each, !each.?securityContext.?privileged.orValue(false) "
                     "&& each.?securityContext.?procMount.orValue('Default') == 'Default')"
                 ),
+                # Before 1.33, root on the node clones them, from folders of the node too.
+                # https://github.com/kubernetes/kubernetes/issues/130786
+                "have its node clone a repository: leave gitRepo out": (
+                    "!object.spec.?volumes.orValue([]).exists(each, has(each.gitRepo))"
+                ),
                 "take ports of its node: leave hostPort out": (
                     "variables.containers.all(each, each.?ports.orValue([]).all(one, one.?hostPort.orValue(0) == 0))"
                 ),

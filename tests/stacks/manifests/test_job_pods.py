@@ -107,6 +107,7 @@ def _mounted(path: str, **mount: Any) -> dict[str, Any]:
         ({"containers": [_asked("livenessProbe", port=8080)]}, None),
         ({"containers": [_asked("livenessProbe", port=8080, host="127.0.0.1")]}, "have its node ask other hosts"),
         ({"containers": [{"lifecycle": _asked("preStop", host="10.0.0.2")}]}, "have its node ask other hosts"),
+        ({"containers": [], "volumes": [{"name": "r", "gitRepo": {"repository": "/opt"}}]}, "have its node clone"),
         ({"containers": [], "terminationGracePeriodSeconds": 900}, None),
         ({"containers": [], "terminationGracePeriodSeconds": 10**9}, "hold a node longer than 900 seconds"),
         ({"containers": [], "nodeName": "ip-10-0-1-17.ec2.internal"}, "be on nodes with accelerators without one"),
