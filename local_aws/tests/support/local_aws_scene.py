@@ -171,12 +171,15 @@ NODES: Template = {
 }
 
 
+_NUMBERS = itertools.count()
+"""Numbers for the names of stacks, unique in a process and its local AWS."""
+
+
 @dataclass
 class Stacks:
     """Creates, changes and reads stacks; deletes what a test leaves."""
 
     aws: LocalAws
-    _names: Iterator[int] = field(default_factory=itertools.count)
     _made: list[str] = field(default_factory=list)
 
     @property
@@ -184,7 +187,7 @@ class Stacks:
         return self.aws.client("cloudformation")
 
     def create(self, template: Template, **more: Any) -> str:
-        name = f"stack-{id(self):x}-{next(self._names)}"
+        name = f"stack-{next(_NUMBERS)}"
         self._made.append(name)
         self.api.create_stack(
             StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"], **more
