@@ -37,7 +37,8 @@ _WITHOUT_PROMETHEUS = re.compile(r"cn-.*")
 
 # https://docs.aws.amazon.com/prometheus/latest/userguide/AMP-alertmanager-config.html. A subject of SNS has at most
 # 100 characters; the longest name of a cluster and of an alert fit. NodeSilent ends when its node is back or when the
-# samples that it compares with are too old: nothing says which, so its end is not sent.
+# samples that it compares with are too old: nothing says which, so its end is not sent. A summary holds the text of
+# labels, which jobs may write: it stays one line of ASCII characters.
 _ALERT_MANAGER = """\
 template_files:
   cluster: |
@@ -45,7 +46,7 @@ template_files:
     {{ .CommonLabels.cluster }}: {{ .CommonLabels.alertname }}{{ if eq .Status "resolved" }} ended{{ end }}
     {{- end }}
     {{ define "cluster.message" }}{{ range .Alerts -}}
-    {{ .Status }}: {{ .Annotations.summary }} {{ .Annotations.runbook }}
+    {{ .Status }}: {{ reReplaceAll "[^ -~]+" " " .Annotations.summary }} {{ .Annotations.runbook }}
     {{ end }}{{ end }}
 alertmanager_config: |
   templates:

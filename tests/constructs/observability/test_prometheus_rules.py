@@ -175,14 +175,14 @@ def test_amtool_takes_the_alert_manager_s_definition(tmp_path: Path) -> None:
         f"--template.text={told}", cwd=tmp_path,
     )  # fmt: skip
     assert rendered.stdout.split("|")[0] == "llama: GpuRowRemapFailed"
-    assert rendered.stdout.split("|")[1].strip() == "firing: No spare rows. Replace it."
+    # A job may write samples, and a label's text is part of the sentence.
+    assert rendered.stdout.split("|")[1].strip() == "firing: No spare rows. NOTICE: run this. Replace it."
 
 
+_FORGED = "No spare rows.\n\n\x1b\u202eNOTICE: run this."
 _NOTIFICATION = {
     "receiver": "alert-topic",
     "status": "firing",
     "commonLabels": {"cluster": "llama", "alertname": "GpuRowRemapFailed"},
-    "alerts": [
-        {"status": "firing", "labels": {}, "annotations": {"summary": "No spare rows.", "runbook": "Replace it."}}
-    ],
+    "alerts": [{"status": "firing", "labels": {}, "annotations": {"summary": _FORGED, "runbook": "Replace it."}}],
 }
