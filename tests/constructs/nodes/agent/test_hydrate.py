@@ -139,6 +139,14 @@ def test_a_link_that_takes_the_place_of_the_progress_meanwhile_costs_no_file_of_
     assert sorted(path.name for path in outside.iterdir()) == ["cache", "lib", "log", "spool"]
 
 
+def test_what_no_node_wrote_neither_holds_a_node_nor_fills_its_memory(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "ready.json", tmp_path / "0.json"
+    os.mkfifo(pipe)
+    large.touch()
+    os.truncate(large, 2**40)
+    assert [progress.read(path) for path in (pipe, large, tmp_path)] == [{}, {}, {}]
+
+
 def test_lustre_is_asked_for_no_more_files_at_once_than_its_client_takes(node: HydratedNode) -> None:
     _add(node, *(f"part-{number}" for number in range(120)))
     parts = sorted((node.lustre.files / "data").iterdir())

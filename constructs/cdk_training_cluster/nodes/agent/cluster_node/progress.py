@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import time
 import urllib.parse
 from pathlib import Path
@@ -29,7 +30,7 @@ MOUNT_POINT = os.environ.get("CLUSTER_NODE_MOUNT_POINT", "")
 _CLUSTER = os.environ.get("CLUSTER_NODE_CLUSTER", "")
 
 READY, FAILED = "ready.json", "failed.json"
-_MAX_NAME = 200
+_MAX_NAME, _MAX_BYTES = 200, 2**26
 _KEPT_RUNS = 2
 
 
@@ -126,7 +127,9 @@ def write(path: Path, content: dict[str, Any]) -> None:
 def read(path: Path) -> dict[str, Any]:
     """Read a file; empty if there is none, or what is there was not written by this program."""
     try:
-        content = json.loads(path.read_bytes())
+        # Without a writer, a pipe of a pod would hold the node, and a file of any size fill its memory.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            content = json.loads(file.read(_MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"")
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
