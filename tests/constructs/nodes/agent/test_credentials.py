@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster.nodes.agent.cluster_node import connections
+from cdk_training_cluster.nodes.agent.cluster_node import credentials as service
 from cdk_training_cluster.nodes.agent.cluster_node.credentials import JobCredentials, serve
 from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from local_aws import LocalAws
@@ -182,11 +183,20 @@ _MAPPED = "::ffff:127.0.0.1"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+@pytest.mark.parametrize("is_asked", [True, False])
 @pytest.mark.parametrize("address_of_server", ["127.0.0.1", _MAPPED])
 def test_a_user_who_takes_all_that_he_may_keeps_nothing_from_another(
-    monkeypatch: pytest.MonkeyPatch, credentials: JobCredentials, address_of_server: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    credentials: JobCredentials,
+    address_of_server: str,
+    is_asked: bool,
 ) -> None:
+    """The list of all sockets, which takes seconds if a user has opened 100,000, is read only without sock_diag."""
     monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", 3)
+    no_protocol = 31
+    without = ("_SOCKETS", tmp_path) if is_asked else ("_SOCK_DIAG", no_protocol)
+    monkeypatch.setattr(service, *without)
     url = serve("http://127.0.0.1:0/job-role", credentials)
     address = http.client.urlsplit(url)  # type: ignore[attr-defined] # it imports it
     hold = (

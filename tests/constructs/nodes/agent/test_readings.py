@@ -1,6 +1,7 @@
 """What the watchdog reads of devices: the driver's own words, and rates of counters."""
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -317,4 +318,24 @@ def test_whether_a_job_uses_the_node(
         (process / "comm").write_text(f"{name[:15]}\n")
         (process / "cmdline").write_text(what)
         (process / "fd/7").symlink_to(what)
+        for closed_meanwhile in "3456":
+            (process / "fd" / closed_meanwhile).touch()
     assert use.jobs_use_node() is in_use
+
+
+def test_a_user_who_opens_a_million_files_does_not_keep_the_watchdog_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not looked at in time counts as a job, so that no node is let go under one."""
+    monkeypatch.setattr(use, "ROOT", str(tmp_path))
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/nvidia0").touch()
+    for number in range(2_000_000, 2_000_003):
+        files = tmp_path / "proc" / str(number) / "fd"
+        files.mkdir(parents=True)
+        for each in range(100):
+            (files / str(each)).symlink_to("/dev/null")
+    seconds = itertools.count()
+    assert use.jobs_use_node(lambda: float(next(seconds)))
+    assert next(seconds) < 20
+    assert use.jobs_use_node(lambda: 0.0) is False

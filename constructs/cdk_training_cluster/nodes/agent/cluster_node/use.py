@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .programs import ROOT
@@ -20,17 +21,34 @@ _NO_JOBS = frozenset(
 )
 # A step; `slurmstepd infinity` holds Slurm's control groups and is none.
 _STEP = "slurmstepd: ["
+# A user's processes may have a million open files each, and the watchdog waits.
+_SECONDS = 5
 
 
-def jobs_use_node() -> bool | None:
-    """Say whether a job runs here. None: a node without accelerators and without Slurm does not show it."""
+def jobs_use_node(clock: Callable[[], float] = time.monotonic) -> bool | None:
+    """Say whether a job runs here. None: a node without accelerators and without Slurm does not show it.
+
+    Processes that could not be looked at in time count as a job.
+
+    Args:
+        clock: The seconds that have passed. Default: - the machine's.
+    """
+    end = clock() + _SECONDS
+
+    def is_late() -> bool:
+        return clock() > end
+
     accelerators = any(_devices())
     scheduled = False
     for process in _processes():
+        if is_late():
+            return True
         name = _text(process / "comm").strip()
         if name == "slurmd":
             scheduled = True
-        if (accelerators and name not in _NO_JOBS and _holds_accelerator(process)) or _is_step(process, name):
+        if (accelerators and name not in _NO_JOBS and _may_hold_accelerator(process, is_late)) or _is_step(
+            process, name
+        ):
             return True
     return False if accelerators or scheduled else None
 
@@ -51,12 +69,20 @@ def _is_step(process: Path, name: str) -> bool:
     return name.startswith("slurmstepd") and _text(process / "cmdline").startswith(_STEP)
 
 
-def _holds_accelerator(process: Path) -> bool:
+def _may_hold_accelerator(process: Path, is_late: Callable[[], bool]) -> bool:
     try:
-        return any(_HELD.fullmatch(str(Path(entry.path).readlink())) for entry in os.scandir(process / "fd"))
+        return any(_HELD.fullmatch(_target(entry.path)) or is_late() for entry in os.scandir(process / "fd"))
     except OSError:
         # It has ended meanwhile.
         return False
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)  # noqa: PTH115 - there may be a million
+    except OSError:
+        # This file was closed meanwhile; the others are open.
+        return ""
 
 
 def _text(path: Path) -> str:
