@@ -49,12 +49,10 @@ def _answer(connection: socket.socket) -> bytes:
     return said
 
 
-@pytest.mark.parametrize(("of_a_user", "of_all"), [(3, 100), (100, 3)])
 def test_idle_connections_take_a_few_threads_and_others_are_closed(
-    monkeypatch: pytest.MonkeyPatch, connect: Connect, of_a_user: int, of_all: int
+    monkeypatch: pytest.MonkeyPatch, connect: Connect
 ) -> None:
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", of_a_user)
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", of_all)
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", 3)
     before = threading.active_count()
     kept = [connect() for _ in range(3)]
     assert all(b'"fail_count": 0' in _answer(one) for one in kept)
@@ -68,3 +66,11 @@ def test_idle_connections_take_a_few_threads_and_others_are_closed(
         threading.Event().wait(0.01)
     else:
         pytest.fail("no connection is answered after one has ended")
+
+
+def test_idle_connections_of_many_users_make_room(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> None:
+    """One user has the numbers of many, where /etc/subuid gives them."""
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 3)
+    oldest, *others = [connect() for _ in range(4)]
+    assert all(b'"fail_count": 0' in _answer(one) for one in reversed(others))
+    assert not _answer(oldest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import socketserver
 import threading
 from typing import Any
@@ -10,7 +12,10 @@ _MAX_CONNECTIONS, _MAX_CONNECTIONS_OF_A_USER = 64, 16
 
 
 class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
-    """Answers in a thread for each connection, and closes those beyond what one user and all users may have."""
+    """Answers in a thread for each connection, and closes those beyond what one user may have.
+
+    One beyond what all users may have closes the oldest: a user may act as many, with the numbers of /etc/subuid.
+    """
 
     daemon_threads = True
     # Clients of all users wait here; the kernel drops those beyond it, which come again after a second.
@@ -24,7 +29,7 @@ class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
             handler: What answers a connection.
         """
         self._lock = threading.Lock()
-        self._users: dict[int, int] = {}
+        self._kept: dict[int, tuple[int, socket.socket]] = {}
         super().__init__(address, handler)
 
     def user_of(self, request: Any, client_address: Any) -> int:  # noqa: ANN401 - as inherited
@@ -40,14 +45,19 @@ class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
         """Tell whether a connection is answered."""
         user = self.user_of(request, client_address)
         with self._lock:
-            have = [*self._users.values()]
-            if len(have) >= _MAX_CONNECTIONS or have.count(user) >= _MAX_CONNECTIONS_OF_A_USER:
+            have = [each for each, _ in self._kept.values()]
+            if have.count(user) >= _MAX_CONNECTIONS_OF_A_USER:
                 return False
-            self._users[request.fileno()] = user
+            if len(have) >= _MAX_CONNECTIONS:
+                _, oldest = self._kept.pop(next(iter(self._kept)))
+                with contextlib.suppress(OSError):
+                    # Its thread reads the end, and closes it.
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._kept[request.fileno()] = user, request
         return True
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as inherited
         """End a connection, and make room for another."""
         with self._lock:
-            self._users.pop(request.fileno(), None)
+            self._kept.pop(request.fileno(), None)
         super().shutdown_request(request)
