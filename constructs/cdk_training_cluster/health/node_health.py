@@ -65,11 +65,12 @@ _WATCHES = (
     ),
 )
 
-# Nodes report it once for each verification, 1 or 0; without a verification there is no data.
+# Nodes report it once for each verification, 1 or 0; without a verification there is no data. A job that adds numbers
+# below zero would hide a failure from a sum.
 _FAILED_VERIFICATIONS = Watch(
     id="FailedVerifications",
     metric=NODE_METRICS.verification_failed,
-    statistic="Sum",
+    statistic="Maximum",
     periods=1,
     sporadic=True,
     trouble="a node has failed its verification, takes no job, and is billed",
@@ -239,7 +240,7 @@ class NodeHealth(Guardrail):
         self.unrepaired_nodes_alarm: cloudwatch.Alarm = self._alarms["UnrepairedNodes"]
         self.spent_budget_alarm: cloudwatch.Alarm = self._alarms["SpentBudget"]
         self.failed_verifications_alarm: cloudwatch.Alarm = self._watch(
-            _FAILED_VERIFICATIONS, node_metric(NODE_METRICS.verification_failed, cluster_name, statistic="Sum")
+            _FAILED_VERIFICATIONS, node_metric(NODE_METRICS.verification_failed, cluster_name, statistic="Maximum")
         )
 
     def describe(self) -> Iterator[str]:

@@ -19,7 +19,8 @@ def make_bootstrap_alarm(scope: Construct, cluster_name: str, topic: sns.ITopic)
         cluster_name: Its name.
         topic: What it notifies.
     """
-    failures = node_metric(NODE_METRICS.bootstrap_failed, cluster_name, statistic="Sum")
+    # A job that adds numbers below zero would hide a failure from a sum.
+    failures = node_metric(NODE_METRICS.bootstrap_failed, cluster_name, statistic="Maximum")
     alarm = failures.create_alarm(
         scope,
         "BootstrapFailed",

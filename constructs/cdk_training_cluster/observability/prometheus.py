@@ -235,7 +235,7 @@ class ClusterPrometheus(Construct):
         )
 
     def _make_alarm(self, cluster_name: str, topic: sns.ITopic) -> cloudwatch.Alarm:
-        alarm = node_metric(NODE_METRICS.collector_failed, cluster_name, statistic="Sum").create_alarm(
+        alarm = node_metric(NODE_METRICS.collector_failed, cluster_name, statistic="Maximum").create_alarm(
             self,
             "CollectorFailed",
             alarm_description=f"{cluster_name}: a node works, but a part of its collector for Prometheus could not "

@@ -100,3 +100,13 @@ def test_a_region_without_the_service_is_refused(tmp_path: Path) -> None:
 def test_a_setting_out_of_bounds_is_refused(setting: str, value: int, said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}$"):
         Observability.prometheus(**{setting: value})
+
+
+def test_no_number_that_a_job_adds_keeps_an_alarm_silent(template: Template) -> None:
+    alarms = [one["Properties"] for one in template.find_resources("AWS::CloudWatch::Alarm").values()]
+    # Jobs may write metrics of nodes, below zero too, which lower a sum and an average.
+    of_nodes = [one for one in alarms if one.get("Namespace") == "CdkTrainingCluster"]
+    assert {"BootstrapFailed", "CollectorFailed", "VerificationFailed"} <= {one["MetricName"] for one in of_nodes}
+    for alarm in of_nodes:
+        is_low = alarm["ComparisonOperator"].startswith("LessThan")
+        assert alarm["Statistic"] == ("Minimum" if is_low else "Maximum"), alarm["MetricName"]
