@@ -81,7 +81,7 @@ build/slurm/.fetched: scripts/make_slurm_root.sh
 	@touch $@
 
 test-slurm: setup build/slurm/.fetched ## Run jobs through lost nodes, Xids and preemption on Debian's Slurm, and say how long each took
-	@pytest -q -s -rs -n 0 -m "" tests/constructs/orchestrators/slurm/test_real_slurm.py
+	@pytest -q -s -rs -n 0 -m "" tests/constructs/orchestrators/slurm/test_real_slurm*.py
 
 test-newcomer: setup ## Go from a clone to the bill with the commands that people type, and say how long each took
 	@pytest -q -s -m "" tests/rehearsal/test_newcomer.py

@@ -84,10 +84,16 @@ def slurm_configuration(slurm: SlurmSettings, cluster: ClusterContext) -> SlurmC
     """
     names = [group.name for group in cluster.groups]
     queues = queues_of(slurm, names)
+    settings = _cluster_settings(slurm, preempts=any(_is_preempted(queue) for queue in queues))
     return SlurmConfiguration(
         version=slurm.version.value,
-        settings=_cluster_settings(slurm, preempts=any(_is_preempted(queue) for queue in queues)),
-        cgroup_settings={"ConstrainCores": "yes", "ConstrainDevices": "yes"},
+        settings=settings,
+        cgroup_settings={
+            "ConstrainCores": "yes",
+            "ConstrainDevices": "yes",
+            # https://docs.aws.amazon.com/pcs/latest/userguide/cgroup-custom-settings.html
+            **({"ConstrainRAMSpace": "yes"} if "memory" in settings["SelectTypeParameters"].lower() else {}),
+        },
         scale_down_idle_seconds=_seconds(slurm.scale_down_idle_time),
         node_groups=[_node_group(slurm, nodes) for nodes in cluster.nodes],
         queues=[

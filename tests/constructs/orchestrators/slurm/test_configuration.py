@@ -75,6 +75,22 @@ def test_items_of_a_users_lists_are_added_and_replace_those_of_their_name() -> N
     assert made.settings["MinJobAge"] == "600"
 
 
+@pytest.mark.parametrize(
+    ("select", "limits_memory"),
+    [(None, False), ("CR_Core", False), ("CR_CPU_Memory", True), ("cr_core_memory,CR_ONE_TASK_PER_CORE", True)],
+)
+def test_control_groups_limit_the_memory_of_jobs_where_slurm_gives_it_out(
+    select: str | None, *, limits_memory: bool
+) -> None:
+    own = {} if select is None else {"SelectTypeParameters": select, "DefMemPerCPU": "8000"}
+    made = configuration(slurm=SlurmSettings(custom_settings=own))
+    assert made.cgroup_settings == {
+        "ConstrainCores": "yes",
+        "ConstrainDevices": "yes",
+        **({"ConstrainRAMSpace": "yes"} if limits_memory else {}),
+    }
+
+
 def test_slurm_gives_out_first_what_is_paid_for_and_what_is_cheap() -> None:
     groups = {each.name: each for each in configuration(P5, SPOT, BLOCK).node_groups}
     weights = {name: each.settings["Weight"] for name, each in groups.items()}
