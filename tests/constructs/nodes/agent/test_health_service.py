@@ -1,9 +1,10 @@
 """How much of the watchdog the users of a node can take: its socket is open to all of them."""
 
+import os
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def connect() -> Iterator[Connect]:
         return one
 
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        Path(directory).chmod(0o755)
         path = Path(directory, "nvhcd.sock")
         health_service.serve(path, lambda: {"fail_count": 0, "failed_checks": []})
         yield opens
@@ -74,3 +76,24 @@ def test_idle_connections_of_many_users_make_room(monkeypatch: pytest.MonkeyPatc
     oldest, *others = [connect() for _ in range(4)]
     assert all(b'"fail_count": 0' in _answer(one) for one in reversed(others))
     assert not _answer(oldest)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to connect as other users")
+@pytest.mark.parametrize("takers", [[1], range(1, 20)], ids=["one user", "a user who acts as many"])
+def test_no_user_keeps_the_service_from_another(
+    monkeypatch: pytest.MonkeyPatch, connect: Connect, takers: Sequence[int]
+) -> None:
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS_OF_A_USER", 2)
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
+
+    def connect_as(user: int) -> socket.socket:
+        os.seteuid(user)
+        try:
+            return connect()
+        finally:
+            os.seteuid(0)
+
+    taken = [connect_as(user) for user in takers for _ in range(3)]
+    assert _answer(connect_as(50))
+    assert _answer(connect())
+    assert sum(bool(_answer(one)) for one in taken) <= 8
