@@ -20,6 +20,7 @@ DEFECT = 70
 _REFUSED = 2
 _OWN = ("cdk_training_cluster", "cdk_training_cluster_stacks", "cluster_contract")
 _COMMAND_LINE = ("click", "typer")
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 # A refusal of CDK has a name, such as `InvalidPv: `; below an error of Python code that CDK calls back is a handler.
 _CDK_REFUSAL = re.compile(r"\s*@jsii/kernel\.RuntimeError: (?!(Type|Range|Reference|Syntax)Error: )[A-Z]\w+: ")
@@ -78,8 +79,27 @@ class UnreadableFileError(ClusterFileError):
     """A file cannot be read, so that nothing is known of its content."""
 
 
+def explain_os_error(error: Exception) -> str | None:
+    """Return the reason why the operating system refuses, and the fix. None: the error has another origin.
+
+    Args:
+        error: The exception.
+    """
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in _FULL:
+        return "the disk is full: free some space and run the command again, which goes on from there"
+    reason = error.strerror or str(error)
+    return f"{reason}: {error.filename}" if error.filename else reason
+
+
 @contextmanager
-def plain_errors(status: int = 1, *, unreadable: int | None = None) -> Iterator[None]:
+def plain_errors(
+    status: int = 1,
+    *,
+    unreadable: int | None = None,
+    explain: Callable[[Exception], str | None] = explain_os_error,
+) -> Iterator[None]:
     """End the program with one sentence for each mistake of its user, and an exit status.
 
     Mistakes are those in the cluster file, those that this library's code refuses (`raise ValueError`), those that
@@ -90,6 +110,8 @@ def plain_errors(status: int = 1, *, unreadable: int | None = None) -> Iterator[
     Args:
         status: The exit status of a mistake. Default: 1
         unreadable: The exit status where a file cannot be read. Default: - `status`
+        explain: Returns the sentence for an error of another system, or None for a defect. Default: - the operating
+            system alone
     """
     try:
         yield
@@ -102,7 +124,8 @@ def plain_errors(status: int = 1, *, unreadable: int | None = None) -> Iterator[
         if isinstance(error, UnreadableFileError) and unreadable is not None:
             status = unreadable
         if sentences is None:
-            sentences, status = _outside(error), _REFUSED
+            sentence = explain(error)
+            sentences, status = None if sentence is None else [sentence], _REFUSED
         if sentences is None:
             sentences, status = _defect(error), DEFECT
         sys.stderr.writelines(f"error: {printable(sentence)}\n" for sentence in sentences)
@@ -156,16 +179,6 @@ def _is_raised_here(error: Exception) -> bool:
 
 def _package(module: str) -> str:
     return module.partition(".")[0]
-
-
-def _outside(error: Exception) -> list[str] | None:
-    """Return what AWS or the operating system refuses, or None."""
-    if not (isinstance(error, OSError) or _package(type(error).__module__) == "botocore"):
-        return None
-    from cdk_training_cluster_stacks.checkpoints.refusals import explained  # noqa: PLC0415 - slow
-
-    said = explained(error)
-    return None if said is None else [said]
 
 
 def _defect(error: Exception) -> list[str]:

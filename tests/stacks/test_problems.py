@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from cdk_training_cluster import IdlePolicy
 from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_stacks.checkpoints.refusals import explained
 from cdk_training_cluster_stacks.problems import DEFECT, ClusterFileError, Problem, plain_errors
 
 
@@ -71,7 +72,7 @@ def test_what_cdk_finds_in_the_whole_is_a_sentence_each(capsys: pytest.CaptureFi
 
 
 def test_what_aws_refuses_is_a_sentence_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end, plain_errors():
+    with pytest.raises(SystemExit) as end, plain_errors(explain=explained):
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeInstances")
     assert end.value.code == 2
     assert capsys.readouterr().err.startswith("error: AWS denies DescribeInstances (AccessDenied): ")

@@ -1,10 +1,10 @@
 """Says in a sentence why S3, KMS or the disk refuses, and what to do."""
 
-import errno
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
+from cdk_training_cluster_stacks import problems
 from cdk_training_cluster_stacks.live.session import about_credentials
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _SENTENCES = {
     "PermanentRedirect": "the bucket is in another region: give it with --region",
     "IllegalLocationConstraintException": "the bucket is in another region: give it with --region",
 }
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def explained(error: Exception, sentences: Mapping[str, str] | None = None) -> str | None:
@@ -51,7 +50,7 @@ def explained(error: Exception, sentences: Mapping[str, str] | None = None) -> s
         return _of_aws(error, {**_SENTENCES, **(sentences or {})})
     if isinstance(error, BotoCoreError):
         return f"AWS did not answer ({str(error).rstrip('.')})"
-    return _of_the_disk(error) if isinstance(error, OSError) else None
+    return problems.explain_os_error(error)
 
 
 def _of_aws(error: "ClientError", sentences: Mapping[str, str]) -> str:
@@ -66,13 +65,6 @@ def _of_aws(error: "ClientError", sentences: Mapping[str, str]) -> str:
             f"AWS denies {error.operation_name} ({code}): your policy must allow it, and no other policy may deny it"
         )
     return f"AWS refuses {error.operation_name} ({code}: {message})"
-
-
-def _of_the_disk(error: OSError) -> str:
-    if error.errno in _FULL:
-        return "the disk is full: free some space and run the command again, which goes on from there"
-    reason = error.strerror or str(error)
-    return f"{reason}: {error.filename}" if error.filename else reason
 
 
 @contextmanager
@@ -97,3 +89,13 @@ def plain_refusals(where: str, sentences: Mapping[str, str] | None = None) -> It
         named = isinstance(error, OSError) and error.filename
         known = sentences and said in sentences.values()
         raise ValueError(said if named or known else f"{where}: {said}") from error
+
+
+def plain_errors(status: int = 2, *, unreadable: int | None = None) -> AbstractContextManager[None]:
+    """End the program with one sentence for each mistake of its user, including what AWS refuses.
+
+    Args:
+        status: The exit status of a mistake. Default: 2
+        unreadable: The exit status where a file cannot be read. Default: - `status`
+    """
+    return problems.plain_errors(status, unreadable=unreadable, explain=explained)

@@ -23,8 +23,8 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands import acting, beginning, data, files, looking, money, pictures, stacks
-from cdk_training_cluster_stacks.problems import plain_errors
 
 _MISUSED = 2
 _INTERRUPTED = 130
@@ -38,7 +38,7 @@ class _PlainCommands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **named: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - called by keywords
         """Run the command line, and end the program with its status."""
-        with plain_errors(status=_MISUSED):
+        with plain_errors():
             try:
                 status = super().main(args, standalone_mode=False, **named)
             except _Misuse as misuse:

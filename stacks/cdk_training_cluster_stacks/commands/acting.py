@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import Output, Profile, Region, Target
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -60,7 +60,7 @@ def start(
     from cdk_training_cluster_stacks.acting.sizes import Asked, run  # noqa: PLC0415 - see the package
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         asked = Asked(reason=reason, wait=wait, timeout=timeout, output=output, pause=sleep)
         target = resolve(cluster, region=region, profile=profile, asker="start")
         raise typer.Exit(run("start", target, asked, node_group or []))
@@ -83,7 +83,7 @@ def stop(
     from cdk_training_cluster_stacks.acting.sizes import Asked, run  # noqa: PLC0415 - see the package
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         asks = not yes and sys.stdin.isatty()
         asked = Asked(reason=reason, wait=wait, timeout=timeout, output=output, pause=sleep, asks=asks)
         target = resolve(cluster, region=region, profile=profile, asker="stop")
@@ -107,7 +107,7 @@ def terminate_nodes(
     from cdk_training_cluster_stacks.acting.sizes import Asked, terminate  # noqa: PLC0415 - see the package
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         asks = not yes and sys.stdin.isatty()
         asked = Asked(reason=reason, wait=wait, timeout=timeout, output=output, pause=sleep, asks=asks)
         target = resolve(cluster, region=region, profile=profile, asker="terminate")
@@ -139,7 +139,7 @@ def keep(
     from cdk_training_cluster_stacks.acting.power import PowerFunction  # noqa: PLC0415
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         wanted = Keep.read(until, off=off, now=datetime.now(UTC))
         power = PowerFunction(target=resolve(cluster, region=region, profile=profile, asker="keep"), pause=sleep)
         run(power, wanted, node_groups=node_group or [], nodes=node or [], output=output)
@@ -163,7 +163,7 @@ def connect(
     from cdk_training_cluster_stacks.cdk_cli import call  # noqa: PLC0415
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         target = resolve(cluster, region=region, profile=profile, asker="connect")
         raise typer.Exit(run(target, node, profile=profile, call=call))
 
@@ -189,7 +189,7 @@ def execute(
     from cdk_training_cluster_stacks.acting.running import Execution  # noqa: PLC0415 - see the package
     from cdk_training_cluster_stacks.target import resolve  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         target = resolve(cluster, region=region, profile=profile, asker="exec")
         execution = Execution(target=target, words=command, timeout=timeout, output=output, pause=sleep)
         raise typer.Exit(execution.run(node_group or [], node or []))

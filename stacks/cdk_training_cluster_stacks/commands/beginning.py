@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import File, Output, Profile, Region, complete_file, number
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -86,7 +86,7 @@ def init(
         emails=tuple(email or ()),
     )
     asks = sys.stdin.isatty() and sys.stdout.isatty()
-    with plain_errors(status=2):
+    with plain_errors():
         run(file, given, zones=Zones(profile=profile, live=live), force=force, ask=_ask if asks else None)
 
 
@@ -101,5 +101,5 @@ def preflight(file: File, *, region: Region = None, profile: Profile = None, out
     1: something fails, 3: something is unknown."""
     from cdk_training_cluster_stacks.preflight.command import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         raise typer.Exit(run(file, region=region, profile=profile, output=output))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import OutputOrMarkdown, Profile, Region, number
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -29,7 +29,7 @@ def storage(
     """Show the smallest FSx for Lustre file systems that meet a need, and which to take. Calls no AWS service."""
     from cdk_training_cluster_stacks.storage.command import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(
             dataset=dataset,
             gbps=gbps,
@@ -59,7 +59,7 @@ def import_map(
     """Print the resources that a deleted stack has kept, for cdk import --resource-mapping. Calls AWS."""
     from cdk_training_cluster_stacks.import_map import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(template, stack=stack, region=region, profile=profile)
 
 
@@ -82,7 +82,7 @@ def list_checkpoints(
     """Show the checkpoints: their files, sizes, ages, and whether they are complete."""
     from cdk_training_cluster_stacks.checkpoints.command import Asked, run_list  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run_list(Asked(source=source, region=region, profile=profile, output=output))
 
 
@@ -102,7 +102,7 @@ def verify(
     """Read a checkpoint in S3 and compare sizes and checksums. Exits with 0: proven, 1: not, 3: sizes alone."""
     from cdk_training_cluster_stacks.checkpoints.command import Asked, run_verify  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         asked = Asked(source=source, region=region, profile=profile, output=output)
         raise typer.Exit(run_verify(asked, name, directory))
 
@@ -134,6 +134,6 @@ def restore(
     """Copy a checkpoint to where it is needed, and prove the copy. Exits with 0: proven, 1: not, 3: sizes alone."""
     from cdk_training_cluster_stacks.checkpoints.command import Asked, run_restore  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         asked = Asked(source=source, region=region, profile=profile, output=output)
         raise typer.Exit(run_restore(asked, name, destination, force=force, at=version_of))

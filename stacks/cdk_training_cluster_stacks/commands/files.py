@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import File, Profile
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -49,7 +49,7 @@ def key_policy(
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.key_policy import key_policy_texts  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         cluster = read_cluster_file(file)
         texts = key_policy_texts(cluster)
         sys.stdout.write(f"{texts.whole if new_key else texts.statements}\n")
@@ -69,7 +69,7 @@ def grafana(
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.grafana_files import grafana_files  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         cluster = read_cluster_file(file)
         _write(directory, grafana_files(cluster))
     sys.stderr.write(
@@ -90,7 +90,7 @@ def sbatch(
     from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.job_files import job_files  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         _write(directory, job_files(read_cluster_file(file)))
 
 
@@ -114,7 +114,7 @@ def hyperpod_job(
     from cdk_training_cluster_stacks.hyperpod.manifest import manifests  # noqa: PLC0415
     from cdk_training_cluster_stacks.hyperpod.reading import read_job  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         sys.stdout.write(manifests(read_job(file)))
 
 
@@ -140,6 +140,6 @@ def manifests(
     """Write charts with values, manifests and jobs for Kubernetes. Calls AWS with --from-deployed only."""
     from cdk_training_cluster_stacks.manifests.command import run  # noqa: PLC0415
 
-    with plain_errors(status=2):
+    with plain_errors():
         for line in run(file, directory, from_deployed=from_deployed, force=force, profile=profile):
             sys.stdout.write(f"{line}\n")

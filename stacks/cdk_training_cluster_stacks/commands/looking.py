@@ -5,8 +5,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import Output, Profile, Region, Target
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -32,7 +32,7 @@ def status(
     set has failed."""
     from cdk_training_cluster_stacks.status.command import Wanted, run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         wanted = Wanted(output=output, watch=watch, wait=wait, all=all)
         raise typer.Exit(run(cluster, wanted, region=region, profile=profile, pause=sleep))
 
@@ -44,7 +44,7 @@ def events(
     """Show what happened to a cluster, and who did it. Calls AWS."""
     from cdk_training_cluster_stacks.looking.events import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(cluster, since=since, region=region, profile=profile, output=output)
 
 
@@ -69,7 +69,7 @@ def logs(
     """Show what a cluster's functions logged, or what a node wrote to its console. Calls AWS."""
     from cdk_training_cluster_stacks.looking.logs import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(cluster, what, since=since, errors=errors, region=region, profile=profile, output=output)
 
 
@@ -93,5 +93,5 @@ def why(
     """Show why a node failed to start, was stopped or is missing. Calls AWS."""
     from cdk_training_cluster_stacks.looking.why import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(cluster, subject, since=since, region=region, profile=profile, output=output)

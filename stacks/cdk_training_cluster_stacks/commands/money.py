@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import File, Format, OutputOrMarkdown, Profile, Region, number
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -52,7 +52,7 @@ def plan(
     """Show what a cluster will cost before it exists. Asks AWS with --live only."""
     from cdk_training_cluster_stacks.plan.command import Wanted, assumptions_of, run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         wanted = Wanted(format=format or output, all=all, plot=plot, live=live, profile=profile)
         assumptions = assumptions_of(
             hours=hours,
@@ -85,5 +85,5 @@ def costs(
     """Show what a cluster has cost, and what would have cost less. Asks AWS; Cost Explorer bills $0.01 a request."""
     from cdk_training_cluster_stacks.costs.command import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(file, days=days, format=format or output, region=region, profile=profile)

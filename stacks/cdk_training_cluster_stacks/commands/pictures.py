@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import File, Output, Profile, Region, Target
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -23,7 +23,7 @@ def dashboard(
     """Print where the console shows a cluster's dashboard; on a terminal, open it in the browser. Calls AWS."""
     from cdk_training_cluster_stacks.looking.dashboard import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         run(cluster, opens=not no_open, region=region, profile=profile, output=output)
 
 
@@ -42,6 +42,6 @@ def diagram(
     """Draw the stacks of a cluster file: network, node groups, storage, guardrails and money. Calls nothing."""
     from cdk_training_cluster_stacks.diagram.command import run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         for written in run(file, svg=svg, png=png):
             typer.echo(str(written))

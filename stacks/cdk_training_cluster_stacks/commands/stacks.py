@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cdk_training_cluster_stacks.checkpoints.refusals import plain_errors
 from cdk_training_cluster_stacks.commands.options import File, Profile
-from cdk_training_cluster_stacks.problems import plain_errors
 
 commands = typer.Typer()
 
@@ -18,7 +18,7 @@ def _run_cdk(
 ) -> None:
     from cdk_training_cluster_stacks.cdk_cli import CdkCommand, run  # noqa: PLC0415 - see the package
 
-    with plain_errors(status=2):
+    with plain_errors():
         status = run(CdkCommand(command), file, profile=profile, all=all, others=context.args)
     raise typer.Exit(status)
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from cdk_training_cluster_stacks.building import refusals_in
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_stacks.manifests.deployed import deployed_values
 from cdk_training_cluster_stacks.manifests.folder import write_folder
 from cdk_training_cluster_stacks.manifests.generating import generated_files
 from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
-from cdk_training_cluster_stacks.manifests.reading import deployed_values, known_values, wanted_of
+from cdk_training_cluster_stacks.manifests.reading import known_values, wanted_of
 from cdk_training_cluster_stacks.target import resolve
 
 

@@ -17,8 +17,9 @@ from cdk_training_cluster import Capacity
 from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files, write_folder
 from cdk_training_cluster_stacks.manifests.command import run
+from cdk_training_cluster_stacks.manifests.deployed import deployed_values
 from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
-from cdk_training_cluster_stacks.manifests.reading import deployed_values, known_values, wanted_of
+from cdk_training_cluster_stacks.manifests.reading import known_values, wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 from kubernetes_folder import FOLDERS, WORKERS, objects, wanted
 
