@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from local_aws import LocalAws
 from rehearsal import report
 from rehearsal.cdk_cli import CdkCli

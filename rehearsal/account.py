@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from local_aws import LocalAws
 from local_aws.functions import DeployedFunction
 from rehearsal import readback, slurm

@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, NodeGroupSettings
-from cdk_training_cluster_stacks.cluster_file.capacity import (
-    CapacityBlockSettings,
-    ExistingReservationSettings,
-    PrioritizedSettings,
-)
+from cdk_training_cluster_file import ClusterFile, NodeGroupSettings
+from cdk_training_cluster_file.capacity import CapacityBlockSettings, ExistingReservationSettings, PrioritizedSettings
 from local_aws import LocalAws
 
 _SINCE, _FOR = timedelta(hours=1), timedelta(days=7)

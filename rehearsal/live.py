@@ -14,8 +14,8 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.problems import ClusterFileError
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.problems import ClusterFileError
 from cluster_contract.tags import CLUSTER_TAG
 from local_aws import LocalAws
 from rehearsal import readback, report

@@ -12,11 +12,11 @@ from aws_cdk import aws_scheduler as scheduler
 from pydantic import ValidationError
 
 from cdk_training_cluster.prices import committed_prices
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.explaining import explain
+from cdk_training_cluster_file.problems import ClusterFileError, Problem
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.explaining import explain
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
 from rehearsal.live_eks import EKS_PRICES, EksQuestion, make_eks_stack
 from rehearsal.live_questions import make_questions
 

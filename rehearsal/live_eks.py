@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.orchestrators.eks import EksSettings
 from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from cluster_contract.tags import CLUSTER_TAG
 from rehearsal.readback import Client, stack_resources
 

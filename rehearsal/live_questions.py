@@ -21,7 +21,7 @@ from cdk_training_cluster.nodes.node_role import make_node_role
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster.storage.exported_checkpoints import lifecycle_rules
 from cdk_training_cluster.times import to_duration
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from cluster_contract.tags import CLUSTER_TAG
 from rehearsal.live_reports import REPORTS, REPORTS_ASKS, make_reporting_role
 

@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from cdk_training_cluster_stacks.problems import ClusterFileError, plain_errors
+from cdk_training_cluster_file.problems import ClusterFileError, plain_errors
 from local_aws import LocalAwsError
 from local_aws.functions import FunctionFailedError
 from rehearsal import report

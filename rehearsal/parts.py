@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.source import parse
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file.source import parse
 from cluster_contract.tags import CLUSTER_TAG
 from rehearsal import readback
 from rehearsal.cdk_cli import CdkCli, CdkFailedError

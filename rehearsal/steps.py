@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from local_aws import LocalAws
 from rehearsal import readback, report, slurm, verdicts
 from rehearsal.account import Account

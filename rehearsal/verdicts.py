@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from rehearsal.inventory import KINDS, Inventory
 
 BILLED = ("NAT gateways", "addresses", "nodes", "volumes", "capacity reservations")

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from documents import blocks, commands, text_of
 from examples import PROJECT
 

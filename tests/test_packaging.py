@@ -58,6 +58,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {
         "cdk_training_cluster",
+        "cdk_training_cluster_file",
         "cdk_training_cluster_stacks",
         "cluster_contract",
         wheel.name.split("-py3")[0] + ".dist-info",
@@ -105,7 +106,7 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
     assert templates(tmp_path / "wheel") == templates(tmp_path / "checkout")
 
 
-@pytest.mark.parametrize("root", ["constructs", "stacks", "lambdas", "job", "tests"])
+@pytest.mark.parametrize("root", ["constructs", "cluster_file", "stacks", "lambdas", "job", "tests"])
 def test_source_roots_are_no_packages(root: str) -> None:
     assert not (PROJECT / root / "__init__.py").exists()
     if root == "tests":

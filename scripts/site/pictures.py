@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scripts.site.synthesized import FILE
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.diagram.contents import contents
 from cdk_training_cluster_stacks.diagram.drawing import Drawing, draw, save
 

@@ -11,8 +11,8 @@ import constructs
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 import cdk_training_cluster
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 
 FILE = Path(__file__).with_name("everything.yaml")
 _ALARM = re.compile(r"^[^:]+: (?P<trouble>.+?)\. (?P<remedy>Look in .+?) Runbook: \S+#(?P<anchor>\S+?)$", re.DOTALL)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from local_aws import LocalAws
 from rehearsal.preparation import prepare
 
@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs/first-cluster.md"
 _COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _SECONDS = 180
-_SOURCES = ("clusters", "constructs", "lambdas", "local_aws", "rehearsal", "stacks")
+_SOURCES = ("cluster_file", "clusters", "constructs", "lambdas", "local_aws", "rehearsal", "stacks")
 _SUFFIXES = (".json", ".py", ".sh", ".yaml")
 # What the CDK CLI says of each resource as it goes is long, and never twice the same.
 _CDK = re.compile(r"^ *✅ .*$", re.MULTILINE)

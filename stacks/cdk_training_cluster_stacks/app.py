@@ -7,11 +7,11 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from cdk_training_cluster_file import cluster_file_in, read_cluster_file
+from cdk_training_cluster_file.problems import plain_errors
 from cdk_training_cluster_stacks.building import refusals_in
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import cluster_file_in, read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.problems import plain_errors
 
 # A wheel has the CDK's feature flags beside this module; in a checkout they lie at its top.
 _FLAGS = tuple(parent / "cdk.json" for parent in (Path(__file__).parent, Path(__file__).parents[2]))

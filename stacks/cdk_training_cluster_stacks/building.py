@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from aws_cdk import App
 
 from cdk_training_cluster.template_checks import collect_refusals
+from cdk_training_cluster_file import ClusterFile, with_places
+from cdk_training_cluster_file.problems import Location, sentences_of
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, with_places
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.problems import Location, sentences_of
 
 # What of a file makes too much of something that AWS limits for a stack or a function as a whole.
 _CAUSES: tuple[tuple[str, Location], ...] = (

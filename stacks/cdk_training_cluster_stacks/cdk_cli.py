@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks.cluster_file import (
+from cdk_training_cluster_file import (
     ClusterFile,
     has_past_end,
     read_cluster_file,

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
 from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key, speak_as_a_file
 
 # Of 50 groups of p5.48xlarge a template takes more than CloudFormation's 1 MB with indentation.

@@ -19,9 +19,9 @@ from cdk_training_cluster import (
 from cdk_training_cluster.acknowledgements import acknowledge, warn
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster.validation.words import IN_A_FILE, WORDS_CONTEXT
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.checkpoints import CheckpointSettings, ExpressSettings, ReplicaSettings
-from cdk_training_cluster_stacks.cluster_file.model import AccessLogSettings, FileSystemSettings
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.checkpoints import CheckpointSettings, ExpressSettings, ReplicaSettings
+from cdk_training_cluster_file.model import AccessLogSettings, FileSystemSettings
 from cluster_contract.tags import CLUSTER_TAG
 
 _OLD_VERSIONS_KEPT = Duration.days(90)

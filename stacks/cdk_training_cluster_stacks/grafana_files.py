@@ -8,8 +8,8 @@ import yaml
 
 from cdk_training_cluster.observability.grafana import data_sources, grafana_dashboard
 from cdk_training_cluster.observability.prometheus_rules import rules_file
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 
 # Where Grafana's containers and packages look for dashboards of a provider.
 # https://grafana.com/docs/grafana/latest/administration/provisioning/

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from cdk_training_cluster.orchestrators.slurm.job_scripts import job_scripts
 from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 
 
 def job_files(cluster: ClusterFile) -> Mapping[str, str]:

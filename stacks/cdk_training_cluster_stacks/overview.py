@@ -13,9 +13,9 @@ from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.orchestrators.eks.settings import support_problem
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.prices import PriceBook, committed_prices
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.showing import Table, print_paragraph, print_table, terminal
 
 _WARNING = "aws:cdk:warning"

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cdk_training_cluster_stacks.problems import escaped, printable
+from cdk_training_cluster_file.problems import escaped, printable
 
 FORMATS = ("table", "json", "markdown")
 UNKNOWN = "unknown"

@@ -14,7 +14,7 @@ from cluster_contract.description import ClusterDescription, description_paramet
 if TYPE_CHECKING:
     import boto3
 
-    from cdk_training_cluster_stacks.cluster_file import ClusterFile
+    from cdk_training_cluster_file import ClusterFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _read(file: str) -> "ClusterFile":
     # Ctrl-C is ignored, and would otherwise write where it was interrupted before the command ends.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+        from cdk_training_cluster_file import read_cluster_file  # noqa: PLC0415
     finally:
         signal.signal(signal.SIGINT, before)
     return read_cluster_file(Path(file))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from examples import EXAMPLES, PROJECT, swept
 from rehearsing import rehearse
 

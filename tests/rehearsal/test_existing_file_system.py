@@ -6,8 +6,8 @@ from typing import Any
 
 from aws_cdk import App, DefaultStackSynthesizer
 
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from deployed_cluster import prepare, publish
 from local_aws import LocalAws

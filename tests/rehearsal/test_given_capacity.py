@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from rehearsal.given_capacity import GivenCapacity, given_capacity
 
 _A, _B, _C = "cr-0a000000", "cr-0b000000", "cr-0c000000"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
+from cdk_training_cluster_file.problems import ClusterFileError, Problem
 from examples import PROJECT
 from local_aws import LocalAwsError
 from local_aws.functions import FunctionFailedError

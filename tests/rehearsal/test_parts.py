@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from local_aws import LocalAws
 from rehearsal.cdk_cli import CdkCli
 from rehearsal.parts import PARTS, STAYING, PartsRemoval, without_parts

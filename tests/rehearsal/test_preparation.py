@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from local_aws import LocalAws, LocalAwsError
 from rehearsal.inventory import Inventory, take_inventory
 from rehearsal.preparation import prepare

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
+from cdk_training_cluster_file import ClusterFile
 from rehearsal import verdicts
 from rehearsal.inventory import KINDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import cluster_file_in
+from cdk_training_cluster_file import cluster_file_in
 
 ROOT = Path(__file__).parents[2]
 

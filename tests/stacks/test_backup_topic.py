@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from aws_cdk import App
 
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.codec import BACKUP_TOPIC_VARIABLE
 from cluster_files import RIGHT

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_stacks.building import built_stacks, refusals_in
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
-from cdk_training_cluster_stacks.problems import ClusterFileError
 from drawn_examples import examples
 from examples import run_app
 

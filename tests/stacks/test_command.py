@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cdk_training_cluster_file import read_cluster_file, refuse_past_ends, schema_text
+from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_stacks import command
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file, refuse_past_ends, schema_text
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.commands.options import complete_file
-from cdk_training_cluster_stacks.problems import ClusterFileError
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 

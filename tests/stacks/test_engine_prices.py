@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster.prices import UNITS
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cluster_contract.listings import UNIT_LISTINGS, has_source
 from cluster_contract.prices import on_demand_type, unit_price
 from cluster_contract.spend import SpendFunctionSettings

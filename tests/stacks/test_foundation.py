@@ -7,10 +7,10 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from cdk_training_cluster_file import FileSystemSettings, NetworkSettings, read_cluster_file
+from cdk_training_cluster_file.model import ExistingFileSystem
 from cdk_training_cluster_stacks.building import built_stacks
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import FileSystemSettings, NetworkSettings, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT, SWEPT_EXAMPLES
 from synthesis import resources, warnings

@@ -9,8 +9,8 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Template
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from examples import PROJECT
 
 

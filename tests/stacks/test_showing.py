@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.commands import training_cluster
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Table, json_text, print_table, terminal
 from examples import PROJECT
 from folding import folds_at_80_columns, words

@@ -9,8 +9,8 @@ import pytest
 
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file.orchestrators.choice import ENGINES
 from cdk_training_cluster_stacks.diagram.boxes import Box
 from cdk_training_cluster_stacks.diagram.contents import contents
 from cdk_training_cluster_stacks.overview import show

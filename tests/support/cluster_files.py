@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.problems import ClusterFileError
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.problems import ClusterFileError
 
 RIGHT = """\
 name: pod

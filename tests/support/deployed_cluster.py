@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from aws_cdk import App, Environment, Stack
 
 from cdk_training_cluster import TrainingCluster, instance_type_info
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_plans import BUCKET, EKS, EKS_GROUP, SUBNET, VPC

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from cdk_training_cluster import Capacity, GpuSharing, NodeGroup, instance_type_info
-from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.manifests import generated_files
 from cdk_training_cluster_stacks.manifests.governance import Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes

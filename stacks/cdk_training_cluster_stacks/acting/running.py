@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.acting.managed import OFFLINE, offline
 from cdk_training_cluster_stacks.acting.nodes import Node, check_groups, find_nodes, named_node
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import check_format, json_text
 from cdk_training_cluster_stacks.target import Target
 

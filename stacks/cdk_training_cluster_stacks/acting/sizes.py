@@ -9,11 +9,11 @@ from typing import Any
 
 import typer
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.acting.nodes import Node, find_nodes, named_node
 from cdk_training_cluster_stacks.acting.power import NotDoneError, PowerFunction
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.acting.waiting import Waiting, wait_for
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Document, Table, check_format, show
 from cdk_training_cluster_stacks.target import Target
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from cdk_training_cluster_stacks.problems import printable
+from cdk_training_cluster_file.problems import printable
 
 # At first little time, since what is small is done soon.
 _FIRST, _EVERY = timedelta(seconds=2), timedelta(seconds=15)

@@ -14,13 +14,13 @@ from threading import Event
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.checkpoints.reading import Advance, FileProblemError, FileResult, Outcome
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
 from cdk_training_cluster_stacks.checkpoints.restore import check_name, restore_to_directory, restore_to_prefix
 from cdk_training_cluster_stacks.checkpoints.source import Source, find_source, place_of_url
 from cdk_training_cluster_stacks.checkpoints.verify import verify
 from cdk_training_cluster_stacks.live.session import aws_session
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Document, Table, check_format, show
 from cdk_training_cluster_stacks.storage.sizes import size_text
 from cluster_contract.checkpoints import MARKERS, Checkpoint

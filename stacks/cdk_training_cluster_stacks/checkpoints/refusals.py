@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from cdk_training_cluster_stacks import problems
+from cdk_training_cluster_file import problems
 from cdk_training_cluster_stacks.live.session import about_credentials
 
 if TYPE_CHECKING:

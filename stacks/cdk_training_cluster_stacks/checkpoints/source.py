@@ -283,7 +283,7 @@ def find_source(text: str, session: "boto3.Session", region: str | None) -> Sour
         ClusterFileError: The file is wrong.
     """
     if text.endswith(_CLUSTER_FILES) or Path(text).is_file():
-        from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415 - starts Node.js
+        from cdk_training_cluster_file import read_cluster_file  # noqa: PLC0415 - starts Node.js
 
         cluster = read_cluster_file(Path(text))
         region = region or cluster.region

@@ -17,7 +17,7 @@ commands = typer.Typer()
 @commands.command()
 def schema() -> None:
     """Print the JSON Schema of a cluster file, for editors."""
-    from cdk_training_cluster_stacks.cluster_file import schema_text  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_file import schema_text  # noqa: PLC0415 - see the package
 
     sys.stdout.write(schema_text())
 
@@ -25,8 +25,8 @@ def schema() -> None:
 @commands.command()
 def check(file: File) -> None:
     """Say everything that is wrong with a cluster file, or show what it would make. Calls no AWS service."""
+    from cdk_training_cluster_file import read_cluster_file, warn_of_past_ends  # noqa: PLC0415
     from cdk_training_cluster_stacks.building import refusals_in  # noqa: PLC0415
-    from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends  # noqa: PLC0415
     from cdk_training_cluster_stacks.overview import show  # noqa: PLC0415
 
     # The problems of a wrong file are the answer of this command, and of no other.
@@ -46,7 +46,7 @@ def key_policy(
     ] = False,
 ) -> None:
     """Print the statements to add to the policy of a cluster file's encryption_key. Calls no AWS service."""
-    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.key_policy import key_policy_texts  # noqa: PLC0415
 
     with plain_errors():
@@ -66,7 +66,7 @@ def grafana(
     ] = Path("grafana"),
 ) -> None:
     """Write a Grafana dashboard of a cluster file, its data sources and Prometheus rules. Calls no AWS service."""
-    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.grafana_files import grafana_files  # noqa: PLC0415
 
     with plain_errors():
@@ -87,7 +87,7 @@ def sbatch(
     ] = Path("jobs"),
 ) -> None:
     """Write batch scripts for Slurm: a training and NCCL tests of each node group. Calls no AWS service."""
-    from cdk_training_cluster_stacks.cluster_file import read_cluster_file  # noqa: PLC0415
+    from cdk_training_cluster_file import read_cluster_file  # noqa: PLC0415
     from cdk_training_cluster_stacks.job_files import job_files  # noqa: PLC0415
 
     with plain_errors():

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from cdk_training_cluster_stacks.regions import REGION
+from cdk_training_cluster_file.regions import REGION
 
 _SUFFIXES = (".yaml", ".yml")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.costs.advice import GroupNodes
 from cdk_training_cluster_stacks.costs.bill import MAX_DAYS, ask_bill
 from cdk_training_cluster_stacks.costs.report import CostReport, first_of_month, make_report

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends
+from cdk_training_cluster_file import read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.diagram.contents import contents
 from cdk_training_cluster_stacks.diagram.drawing import draw, save
 

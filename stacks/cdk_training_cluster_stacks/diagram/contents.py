@@ -10,8 +10,8 @@ from cdk_training_cluster import InstanceTypeInfo, NodeFleet, TrainingCluster
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, ClusterSpend, WeeklyCostReport
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.diagram.boxes import Box, Color
 
 _MONEY = (BillingAlarms, ClusterSpend, WeeklyCostReport)

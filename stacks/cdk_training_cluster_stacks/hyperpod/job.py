@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info, instance_type_names
-from cdk_training_cluster_stacks.cluster_file.forms import Choice, Text
-from cdk_training_cluster_stacks.cluster_file.settings import Settings
+from cdk_training_cluster_file.forms import Choice, Text
+from cdk_training_cluster_file.settings import Settings
 from cdk_training_cluster_stacks.hyperpod.recipes import IMAGE_REGIONS, RECIPES, Recipe
 
 Count = Annotated[StrictInt, Field(ge=1)]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from cdk_training_cluster_stacks.cluster_file.explaining import explain
-from cdk_training_cluster_stacks.cluster_file.reading import parsed
+from cdk_training_cluster_file.explaining import explain
+from cdk_training_cluster_file.problems import ClusterFileError, Problem
+from cdk_training_cluster_file.reading import parsed
 from cdk_training_cluster_stacks.hyperpod.job import HyperPodJob
-from cdk_training_cluster_stacks.problems import ClusterFileError, Problem
 
 
 def read_job(file: Path) -> HyperPodJob:

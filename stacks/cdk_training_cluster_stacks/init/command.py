@@ -14,16 +14,16 @@ from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.orchestrators.legality import LEGALITY
 from cdk_training_cluster.prices import PriceBook, committed_prices
+from cdk_training_cluster_file import ClusterFile, fields, read_cluster_file
+from cdk_training_cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
+from cdk_training_cluster_file.problems import ClusterFileError
+from cdk_training_cluster_file.regions import known_region
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, fields, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
 from cdk_training_cluster_stacks.init.asking import Ask, Questions, formed, positive, whole
 from cdk_training_cluster_stacks.init.needs import image_for, prices_for
 from cdk_training_cluster_stacks.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
 from cdk_training_cluster_stacks.init.writing import Wanted, cluster_text, file_system_for
 from cdk_training_cluster_stacks.live.cache import cache_file, kept_prices
-from cdk_training_cluster_stacks.problems import ClusterFileError
-from cdk_training_cluster_stacks.regions import known_region
 from cdk_training_cluster_stacks.showing import Document, Table, show, usd
 from cdk_training_cluster_stacks.storage.sizes import gib_of
 

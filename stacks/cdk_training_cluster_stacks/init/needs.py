@@ -8,9 +8,9 @@ from cdk_training_cluster import InstanceTypeInfo
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.prices import UNITS
 from cdk_training_cluster.prices.names import is_budget_name, wrong_name
+from cdk_training_cluster_file import ClusterFile, fields
+from cdk_training_cluster_file.orchestrators.choice import KINDS
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, fields
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS
 from cdk_training_cluster_stacks.init.asking import Questions, formed, positive
 from cdk_training_cluster_stacks.plan.assumptions import pairs
 from cluster_contract.listings import has_source

@@ -13,18 +13,13 @@ from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.storage.choosing import StorageOption, choose_storage
-from cdk_training_cluster_stacks.cluster_file.budget import BudgetSettings
-from cdk_training_cluster_stacks.cluster_file.fields import LATEST
-from cdk_training_cluster_stacks.cluster_file.model import (
-    AlertSettings,
-    ClusterFile,
-    DatasetSettings,
-    FileSystemSettings,
-)
-from cdk_training_cluster_stacks.cluster_file.node_group import NodeGroupSettings
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS, NONE
-from cdk_training_cluster_stacks.cluster_file.schema import texts_of
-from cdk_training_cluster_stacks.cluster_file.settings import Settings
+from cdk_training_cluster_file.budget import BudgetSettings
+from cdk_training_cluster_file.fields import LATEST
+from cdk_training_cluster_file.model import AlertSettings, ClusterFile, DatasetSettings, FileSystemSettings
+from cdk_training_cluster_file.node_group import NodeGroupSettings
+from cdk_training_cluster_file.orchestrators.choice import KINDS, NONE
+from cdk_training_cluster_file.schema import texts_of
+from cdk_training_cluster_file.settings import Settings
 from cdk_training_cluster_stacks.init.offers import accelerators
 
 _HEAD = (

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.acting.times import parse_span
 from cdk_training_cluster_stacks.looking.console import console_output, node_id
 from cdk_training_cluster_stacks.looking.deployed import Deployed, deployed, read_all
 from cdk_training_cluster_stacks.looking.records import ERRORS, Record, by_time, read_records
 from cdk_training_cluster_stacks.looking.times import LONGEST, clock, moment_text
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import check_format, json_text, print_paragraph, terminal
 
 _FORMATS = ("table", "json")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdk_training_cluster_stacks.cluster_file.kubernetes import ArgoCdSettings
+from cdk_training_cluster_file.kubernetes import ArgoCdSettings
 from cdk_training_cluster_stacks.manifests.charts import Release
 from cdk_training_cluster_stacks.manifests.objects import Object, an_object, plain
 

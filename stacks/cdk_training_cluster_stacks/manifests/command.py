@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import refusals_in
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests.deployed import deployed_values
 from cdk_training_cluster_stacks.manifests.folder import write_folder
 from cdk_training_cluster_stacks.manifests.generating import generated_files

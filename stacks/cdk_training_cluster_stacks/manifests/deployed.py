@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.checkpoints.refusals import plain_refusals
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.manifests.reading import known_values
 from cdk_training_cluster_stacks.target import Target
 from cluster_contract.tags import CLUSTER_TAG

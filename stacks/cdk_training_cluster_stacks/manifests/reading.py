@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_stacks.manifests.governance import Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes
 from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted

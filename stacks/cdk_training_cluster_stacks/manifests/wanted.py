@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from cdk_training_cluster_stacks.cluster_file.kubernetes import DEFAULT_TEAM, KubernetesSettings, TeamSettings
+from cdk_training_cluster_file.kubernetes import DEFAULT_TEAM, KubernetesSettings, TeamSettings
 from cdk_training_cluster_stacks.manifests.governance import Governance
 from cdk_training_cluster_stacks.manifests.group_nodes import GroupNodes
 

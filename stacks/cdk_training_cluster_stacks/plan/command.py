@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from cdk_training_cluster.prices import PriceBook, committed_prices
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file, warn_of_past_ends
+from cdk_training_cluster_file import read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.live.asking import LiveAnswer, Nodes, ask
 from cdk_training_cluster_stacks.live.cache import cache_file, keep_prices, kept_prices
 from cdk_training_cluster_stacks.live.session import aws_session

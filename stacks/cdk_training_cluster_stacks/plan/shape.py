@@ -12,8 +12,8 @@ from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
+from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
 from cdk_training_cluster_stacks.plan.assumptions import HOURS_OF_A_MONTH
 
 

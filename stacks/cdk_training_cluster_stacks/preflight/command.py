@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.live.session import about_credentials, aws_session, refusal
 from cdk_training_cluster_stacks.preflight.account import account_checks
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Line, Outcome, exit_status, run_checks
@@ -28,7 +29,6 @@ from cdk_training_cluster_stacks.preflight.stacks import stack_checks
 from cdk_training_cluster_stacks.preflight.storage import storage_checks
 from cdk_training_cluster_stacks.preflight.topics import topic_checks
 from cdk_training_cluster_stacks.preflight.zones import zone_checks
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import check_format, json_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
 from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, support_problem
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
+from cdk_training_cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
 from cdk_training_cluster_stacks.preflight.zones import read_subnet

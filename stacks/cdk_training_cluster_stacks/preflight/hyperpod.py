@@ -10,8 +10,8 @@ from cdk_training_cluster.orchestrators.hyperpod.settings import (
     KUBERNETES_VERSIONS,
     TASK_GOVERNANCE,
 )
-from cdk_training_cluster_stacks.cluster_file.model import NetworkSettings
-from cdk_training_cluster_stacks.cluster_file.orchestrators.hyperpod import HyperPodSettings
+from cdk_training_cluster_file.model import NetworkSettings
+from cdk_training_cluster_file.orchestrators.hyperpod import HyperPodSettings
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
 

@@ -12,9 +12,9 @@ from cdk_training_cluster.nodes.images import pcs_image, public_image
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
+from cdk_training_cluster_file import ClusterFile
+from cdk_training_cluster_file.fields import LATEST
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import ClusterFile
-from cdk_training_cluster_stacks.cluster_file.fields import LATEST
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cdk_training_cluster.orchestrators.hyperpod.caller_permissions import EKS_ACTIONS, IMAGE_ACTIONS, KEY_ACTIONS
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster_stacks.cluster_file.fields import LATEST
+from cdk_training_cluster_file.fields import LATEST
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Outcome, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import Needs
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem
+from cdk_training_cluster_file.model import ExistingFileSystem
 from cdk_training_cluster_stacks.key_policy import key_policy_texts
 from cdk_training_cluster_stacks.preflight.checks import (
     Aws,

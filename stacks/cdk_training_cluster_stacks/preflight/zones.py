@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from cdk_training_cluster.orchestrators.eks.add_ons import MIN_POD_ADDRESSES
-from cdk_training_cluster_stacks.cluster_file.model import NetworkSettings
-from cdk_training_cluster_stacks.cluster_file.orchestrators.eks import EksSettings
+from cdk_training_cluster_file.model import NetworkSettings
+from cdk_training_cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore, placement_scores
 from cdk_training_cluster_stacks.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_stacks.preflight.needs import GroupNeed, Needs

@@ -10,9 +10,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from cdk_training_cluster_file.problems import printable
 from cdk_training_cluster_stacks.looking.deployed import at_this_moment
 from cdk_training_cluster_stacks.looking.times import moment_text
-from cdk_training_cluster_stacks.problems import printable
 from cdk_training_cluster_stacks.showing import Table, check_format, json_text, print_paragraph, print_table, terminal
 from cdk_training_cluster_stacks.status.part import Bar, Item
 from cdk_training_cluster_stacks.status.report import Status, ask_status

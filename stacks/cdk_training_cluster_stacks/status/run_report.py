@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from cdk_training_cluster_stacks.problems import printable
+from cdk_training_cluster_file.problems import printable
 from cluster_contract.runs import RunMetric
 
 _LOOK_BACK = timedelta(days=1)

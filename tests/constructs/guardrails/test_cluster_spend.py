@@ -22,8 +22,8 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.guardrails.spend import alarm_count
 from cdk_training_cluster.prices import watching
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.plan import shape_of
 from cluster_contract.codec import decode
 from cluster_contract.owners import OwnerSettings

@@ -25,10 +25,10 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.validation import LIMITS
 from cdk_training_cluster.validation.template_texts import texts_at
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
-from cdk_training_cluster_stacks.problems import ClusterFileError
 from synthesis import ZONE, new_stack
 
 # Each near to something that AWS takes.

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cdk_training_cluster import NodeGroup, TrainingCluster
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
-from cdk_training_cluster_stacks.problems import ClusterFileError
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file.problems import ClusterFileError
 from cluster_files import RIGHT as RIGHT_FILE
 from public_calls import NOT_CALLED, RIGHT, called, parameters, public_calls
 from synthesis import ZONE, new_stack

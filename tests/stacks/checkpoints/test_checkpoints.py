@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from typer.testing import CliRunner
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_contract.checkpoints import place_parameter
 from examples import PROJECT

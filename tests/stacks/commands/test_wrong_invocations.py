@@ -9,9 +9,9 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
+from cdk_training_cluster_file.regions import REGION
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.commands.options import names_file
-from cdk_training_cluster_stacks.regions import REGION
 
 _FILE = """name: pod
 availability_zone: us-east-1b

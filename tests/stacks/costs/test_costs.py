@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.costs import Bill, Charge, CostReport, GroupUse, Usage, make_report
 from cdk_training_cluster_stacks.costs.advice import GroupNodes

@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 from typer.testing import CliRunner
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.diagram.boxes import Box
 from cdk_training_cluster_stacks.diagram.contents import contents

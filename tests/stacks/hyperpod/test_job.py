@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_stacks.hyperpod.job import HyperPodJob
 from cdk_training_cluster_stacks.hyperpod.manifest import manifests
 from cdk_training_cluster_stacks.hyperpod.reading import read_job
 from cdk_training_cluster_stacks.hyperpod.recipes import IMAGE_REGIONS, RECIPES
-from cdk_training_cluster_stacks.problems import ClusterFileError
 from examples import PROJECT, swept
 
 _JOBS = sorted(PROJECT.glob("examples/hyperpod/*.yaml"))

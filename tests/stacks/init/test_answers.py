@@ -9,8 +9,8 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import ENGINES
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.orchestrators.choice import ENGINES
 from cdk_training_cluster_stacks.commands import beginning
 from cdk_training_cluster_stacks.init.command import Given, Zones, run
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from cdk_training_cluster.guardrails import place_problems
 from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.orchestrators.choice import KINDS
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file.orchestrators.choice import KINDS
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.init.command import Given, Zones, run
 from cdk_training_cluster_stacks.init.offers import accelerators, offers, ways_to_buy

@@ -14,7 +14,7 @@ import yaml
 
 from cdk_training_cluster import NodeGroup
 from cdk_training_cluster.orchestrators.eks.node_groups import labels
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files
 from cdk_training_cluster_stacks.manifests.charts import releases
 from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes

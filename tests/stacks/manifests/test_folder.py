@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cdk_training_cluster import Capacity
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files, write_folder
 from cdk_training_cluster_stacks.manifests.command import run
 from cdk_training_cluster_stacks.manifests.deployed import deployed_values

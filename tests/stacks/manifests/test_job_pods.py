@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from admission_policies import POLICY, is_matched, refusals
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests.reading import wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted
 from examples import PROJECT

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdk_training_cluster.prices import committed_prices
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.plan import Assumptions, Plan, make_plan
 from cdk_training_cluster_stacks.plan.shape import shape_of
 from examples import PROJECT

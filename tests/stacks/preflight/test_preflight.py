@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.init.command import Given, Zones
 from cdk_training_cluster_stacks.init.command import run as init
 from cdk_training_cluster_stacks.preflight.checks import Aws, Line, Outcome, exit_status, run_checks

@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.preflight.checks import Aws, Outcome, run_checks
 from cdk_training_cluster_stacks.preflight.credentials import credential_checks, judge_sts
 from cdk_training_cluster_stacks.preflight.needs import needs_of

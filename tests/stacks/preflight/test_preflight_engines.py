@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.cluster_file.model import NetworkSettings
+from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_file.model import NetworkSettings
 from cdk_training_cluster_stacks.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_stacks.preflight.engines import (
     engine_checks,

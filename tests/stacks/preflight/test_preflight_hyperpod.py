@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster_stacks.cluster_file import ClusterFile, read_cluster_file
+from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.preflight.checks import Aws, Outcome, Verdict, run_checks
 from cdk_training_cluster_stacks.preflight.command import checks_of
 from cdk_training_cluster_stacks.preflight.hyperpod import (

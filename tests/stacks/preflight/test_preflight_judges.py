@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file.model import ExistingFileSystem, NetworkSettings
+from cdk_training_cluster_file.model import ExistingFileSystem, NetworkSettings
 from cdk_training_cluster_stacks.live.spot_market import PlacementScore
 from cdk_training_cluster_stacks.preflight.account import (
     LinkedRole,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.preflight.checks import Aws, Outcome
 from cdk_training_cluster_stacks.preflight.needs import needs_of
 from cdk_training_cluster_stacks.preflight.topics import Topic, judge_topic, topic_checks

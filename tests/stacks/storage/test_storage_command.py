@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cdk_training_cluster_stacks.cluster_file import read_cluster_file
+from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.storage.sizes import gib_of, size_text
 from examples import PROJECT
