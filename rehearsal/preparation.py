@@ -8,9 +8,9 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_
 from cdk_training_cluster.nodes.images import pcs_image, public_image
 from cdk_training_cluster.orchestrators.eks.add_ons import POD_IDENTITY
 from cdk_training_cluster.orchestrators.hyperpod.settings import TASK_GOVERNANCE
+from cdk_training_cluster_cli.files.key_policy import key_policy_texts
 from cdk_training_cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_file.capacity import ExistingReservationSettings, ReservationSettings
-from cdk_training_cluster_stacks.key_policy import key_policy_texts
 from local_aws import LocalAws
 from local_aws.settings import ACCOUNT
 from rehearsal.given_capacity import prepare_capacity

@@ -20,9 +20,9 @@ from cdk_training_cluster.orchestrators.eks.settings import SystemNodes
 from cdk_training_cluster.orchestrators.slurm.settings import LoginNodes
 from cdk_training_cluster.prices import UNITS, ByRegion, PriceBook, committed_prices
 from cdk_training_cluster.prices.files import contract_text, snapshot_text
-from cdk_training_cluster_stacks.live.price_list import on_demand_prices, unit_prices
-from cdk_training_cluster_stacks.live.session import aws_session
-from cdk_training_cluster_stacks.live.spot_market import spot_market
+from cdk_training_cluster_cli.core.session import aws_session
+from cdk_training_cluster_cli.money.prices.price_list import on_demand_prices, unit_prices
+from cdk_training_cluster_cli.money.prices.spot_market import spot_market
 from cluster_contract.price_list import REGION
 
 if TYPE_CHECKING:

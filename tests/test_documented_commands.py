@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.commands import training_cluster
 from deployed_cluster import deploy_file
 from documented_commands import Shown, shown_commands
 from documents import blocks_of
@@ -31,10 +31,10 @@ ELSEWHERE = {
     "training-cluster connect": "it opens a terminal on a node, with the Session Manager plugin",
     "training-cluster deploy": "the real CDK CLI: test_tutorial.py and test_examples.py in tests/rehearsal",
     "training-cluster destroy": "the real CDK CLI: tests/rehearsal/test_tutorial.py",
-    "training-cluster diff": "the real CDK CLI: tests/stacks/test_cdk_cli.py",
+    "training-cluster diff": "the real CDK CLI: tests/cli/core/test_cdk_cli.py",
     "training-cluster exec": "it runs programs of a node: tests/test_first_job.py reads them",
     "training-cluster import-map": "it reads what cdk synth wrote: tests/rehearsal/test_kept_again.py",
-    "training-cluster init mine.yaml": "without options it asks: tests/stacks/init/test_init.py answers",
+    "training-cluster init mine.yaml": "without options it asks: tests/cli/prepare/init/test_init.py answers",
     "training-cluster preflight": "it asks for what the real CDK CLI bootstraps: tests/rehearsal/test_newcomer.py",
 }
 """The beginnings of commands that neither this machine nor the local AWS runs here, and why."""

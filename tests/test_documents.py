@@ -22,9 +22,9 @@ from typer.main import get_group
 import cdk_training_cluster
 from cdk_training_cluster import ClusterNetwork, NodeGroup, TrainingCluster
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor, agent_configuration
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_contract.health_settings import HealthMetric
 from cluster_contract.idle import IdleMetric
 from cluster_contract.metrics import NODE_METRICS

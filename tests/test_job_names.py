@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-import cdk_training_cluster_stacks.plan
-from cdk_training_cluster_stacks.checkpoints.proof import ALGORITHMS
+import cdk_training_cluster_cli.money.plan
+from cdk_training_cluster_cli.data.checkpoints.proof import ALGORITHMS
 from cluster_contract import checkpoints, runs
 from cluster_contract.metrics import NODE_METRICS
 from cluster_idle.readings import HEARTBEAT
@@ -14,7 +14,7 @@ from cluster_job.metrics import peak_flops
 
 
 def test_peaks_are_those_of_the_plan() -> None:
-    peaks = json.loads((Path(cdk_training_cluster_stacks.plan.__file__).parent / "peaks.json").read_text())
+    peaks = json.loads((Path(cdk_training_cluster_cli.money.plan.__file__).parent / "peaks.json").read_text())
     gpus = {name: found["tflops"] * 1e12 for name, found in peaks.items() if not name.startswith("Trainium")}
 
     assert {name: peak_flops(f"NVIDIA {name} 80GB") for name in gpus} == gpus

@@ -59,6 +59,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
     assert {name.split("/")[0] for name in names} == {
         "cdk_training_cluster",
         "cdk_training_cluster_file",
+        "cdk_training_cluster_cli",
         "cdk_training_cluster_stacks",
         "cluster_contract",
         wheel.name.split("-py3")[0] + ".dist-info",
@@ -90,7 +91,7 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
     )
     assert found.stdout.startswith(str(elsewhere))
     # Who installed the wheel has neither app.py nor cdk.json.
-    command = [python, "-c", "from cdk_training_cluster_stacks.command import app; app()", "synth"]
+    command = [python, "-c", "from cdk_training_cluster_cli.command import app; app()", "synth"]
     from_wheel = subprocess.run(
         [*command, PROJECT / example, "--output", "wheel"],
         cwd=tmp_path,
@@ -106,7 +107,7 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
     assert templates(tmp_path / "wheel") == templates(tmp_path / "checkout")
 
 
-@pytest.mark.parametrize("root", ["constructs", "cluster_file", "stacks", "lambdas", "job", "tests"])
+@pytest.mark.parametrize("root", ["constructs", "cluster_file", "cli", "stacks", "lambdas", "job", "tests"])
 def test_source_roots_are_no_packages(root: str) -> None:
     assert not (PROJECT / root / "__init__.py").exists()
     if root == "tests":

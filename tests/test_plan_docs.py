@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_cli.main import training_cluster
 from examples import PROJECT
 
 _COLUMNS = "110"

@@ -33,7 +33,8 @@ _SHELL = re.compile(r'\b(?:log|die) "([^"]*)"')
 _SECTIONS = (
     ("Synthesis: what the constructs refuse or warn of", "constructs/cdk_training_cluster"),
     ("Cluster files", "cluster_file/cdk_training_cluster_file"),
-    ("The command", "stacks/cdk_training_cluster_stacks"),
+    ("Stacks", "stacks/cdk_training_cluster_stacks"),
+    ("The command", "cli/cdk_training_cluster_cli"),
     ("Functions: messages, log entries and answers", "lambdas"),
     ("Jobs: `cluster-run` and `cluster_job`", "job/cluster_job"),
 )

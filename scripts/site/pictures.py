@@ -6,9 +6,9 @@ from pathlib import Path
 
 from scripts.site.synthesized import FILE
 
+from cdk_training_cluster_cli.pictures.diagram.contents import contents
+from cdk_training_cluster_cli.pictures.diagram.drawing import Drawing, draw, save
 from cdk_training_cluster_file import read_cluster_file
-from cdk_training_cluster_stacks.diagram.contents import contents
-from cdk_training_cluster_stacks.diagram.drawing import Drawing, draw, save
 
 
 def pictures() -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs/first-cluster.md"
 _COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _SECONDS = 180
-_SOURCES = ("cluster_file", "clusters", "constructs", "lambdas", "local_aws", "rehearsal", "stacks")
+_SOURCES = ("cli", "cluster_file", "clusters", "constructs", "lambdas", "local_aws", "rehearsal", "stacks")
 _SUFFIXES = (".json", ".py", ".sh", ".yaml")
 # What the CDK CLI says of each resource as it goes is long, and never twice the same.
 _CDK = re.compile(r"^ *✅ .*$", re.MULTILINE)

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file import CapacitySettings, ClusterFile, NodeGroupSettings
-from cdk_training_cluster_stacks.commands import training_cluster
 from cluster_files import RIGHT, problems, read_problems
 
 TEXTS = {

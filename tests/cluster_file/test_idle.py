@@ -11,9 +11,9 @@ from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
 from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from cluster_contract.idle import Policy
 from cluster_files import RIGHT, problems

@@ -10,11 +10,11 @@ from aws_cdk.assertions import Template
 from typer.testing import CliRunner
 
 from cdk_training_cluster import Observability
+from cdk_training_cluster_cli.files.grafana import grafana_files
+from cdk_training_cluster_cli.main import training_cluster
+from cdk_training_cluster_cli.money.plan.shape import shape_of
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.commands import training_cluster
-from cdk_training_cluster_stacks.grafana_files import grafana_files
-from cdk_training_cluster_stacks.plan.shape import shape_of
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 from cluster_contract.runs import RunMetric
 from cluster_files import RIGHT, problems

@@ -19,9 +19,9 @@ from constructs import IValidation
 from typer.testing import CliRunner
 
 from cdk_training_cluster import IdlePolicy
+from cdk_training_cluster_cli.core.aws_errors import explained
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file.problems import DEFECT, ClusterFileError, Problem, plain_errors
-from cdk_training_cluster_stacks.checkpoints.refusals import explained
-from cdk_training_cluster_stacks.commands import training_cluster
 
 
 @jsii.implements(IValidation)

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdk_training_cluster import Budget
-from cdk_training_cluster_stacks.commands import training_cluster
-from cdk_training_cluster_stacks.looking.deployed import deployed
+from cdk_training_cluster_cli.main import training_cluster
+from cdk_training_cluster_cli.observe.deployed import deployed
 from cluster_contract.tags import KEEP_UNTIL_TAG
 from cluster_plans import ClusterPlan
 from deployed_cluster import Deployed, prepare

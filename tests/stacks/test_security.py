@@ -9,9 +9,9 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 from typer.testing import CliRunner
 
+from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_stacks.cluster import ClusterStack
-from cdk_training_cluster_stacks.commands import training_cluster
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT
 from local_aws.cloudformation import schemas

@@ -11,7 +11,7 @@ import typer.main
 from botocore import xform_name
 from typer.core import TyperGroup
 
-from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_cli.main import training_cluster
 from examples import PROJECT
 
 PAGES = ["README.md", *sorted(f"docs/{path.relative_to(PROJECT / 'docs')}" for path in PROJECT.glob("docs/**/*.md"))]

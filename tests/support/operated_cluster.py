@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from cdk_training_cluster_stacks.target import Target
+from cdk_training_cluster_cli.core.target import Target
 from cluster_common.errors import InvalidEventError, PartialFailureError
 from cluster_contract.description import ClusterDescription, FunctionDescription
 from cluster_contract.tags import NODE_GROUP_TAG

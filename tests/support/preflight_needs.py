@@ -1,7 +1,7 @@
 """What a cluster needs of an account, as tests of preflight say it."""
 
 from cdk_training_cluster import Capacity, instance_type_info
-from cdk_training_cluster_stacks.preflight.needs import GroupNeed
+from cdk_training_cluster_cli.prepare.preflight.needs import GroupNeed
 
 
 def group(*types: str, capacity: Capacity | None = None, count: int = 4) -> GroupNeed:

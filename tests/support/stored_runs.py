@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cdk_training_cluster_stacks.commands import training_cluster
+from cdk_training_cluster_cli.main import training_cluster
 from local_aws import LocalAws
 
 FILES: Mapping[str, bytes] = {

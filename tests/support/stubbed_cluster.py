@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 from botocore.stub import Stubber
 
-from cdk_training_cluster_stacks.looking.deployed import Deployed
-from cdk_training_cluster_stacks.target import Target
+from cdk_training_cluster_cli.core.target import Target
+from cdk_training_cluster_cli.observe.deployed import Deployed
 from cluster_contract.description import ClusterDescription, FunctionDescription
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -22,9 +22,9 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.guardrails.spend import alarm_count
 from cdk_training_cluster.prices import watching
+from cdk_training_cluster_cli.money.plan import shape_of
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cdk_training_cluster_stacks.plan import shape_of
 from cluster_contract.codec import decode
 from cluster_contract.owners import OwnerSettings
 from cluster_contract.spend import SpendFunctionSettings, SpendGroupSettings

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from cdk_training_cluster import Capacity
+from cdk_training_cluster_cli.files.deployed_values import deployed_values
+from cdk_training_cluster_cli.files.manifests import run
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.manifests import generated_files, write_folder
-from cdk_training_cluster_stacks.manifests.command import run
-from cdk_training_cluster_stacks.manifests.deployed import deployed_values
 from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
 from cdk_training_cluster_stacks.manifests.reading import known_values, wanted_of
 from cdk_training_cluster_stacks.manifests.wanted import Wanted

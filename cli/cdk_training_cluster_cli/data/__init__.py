@@ -1,0 +1,1 @@
+"""The commands for data: data sets, checkpoints and file systems."""

@@ -1,0 +1,1 @@
+"""The commands that check a cluster file and generate files from it."""

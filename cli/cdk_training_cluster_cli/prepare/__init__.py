@@ -1,0 +1,1 @@
+"""The commands before the first deployment: `init` and `preflight`."""
