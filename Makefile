@@ -74,7 +74,7 @@ $(VENV)/.kubernetes: $(VENV)/.installed
 
 test-kubernetes: setup $(VENV)/.kubernetes ## Check the generated Kubernetes folder with Kubernetes' schemas, Trainer's models, Helm and kustomize
 	@python -m scripts.fetch_charts
-	@pytest -q -n 0 -rs tests/stacks/manifests
+	@pytest -q -n 0 -rs tests/manifests/kubernetes
 
 build/slurm/.fetched: scripts/make_slurm_root.sh
 	@bash scripts/make_slurm_root.sh $(@D)

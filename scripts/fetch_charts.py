@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import helm_python
 
-from cdk_training_cluster_stacks.manifests.charts import Chart, all_charts
+from cdk_training_cluster_manifests.kubernetes.charts import Chart, all_charts
 
 CHARTS = Path("build/charts")
 

@@ -60,6 +60,7 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
         "cdk_training_cluster",
         "cdk_training_cluster_file",
         "cdk_training_cluster_cli",
+        "cdk_training_cluster_manifests",
         "cdk_training_cluster_stacks",
         "cluster_contract",
         wheel.name.split("-py3")[0] + ".dist-info",
@@ -107,7 +108,9 @@ def test_wheel_and_checkout_give_the_same_templates(example: str, elsewhere: Pat
     assert templates(tmp_path / "wheel") == templates(tmp_path / "checkout")
 
 
-@pytest.mark.parametrize("root", ["constructs", "cluster_file", "cli", "stacks", "lambdas", "job", "tests"])
+@pytest.mark.parametrize(
+    "root", ["constructs", "cluster_file", "cli", "manifests", "stacks", "lambdas", "job", "tests"]
+)
 def test_source_roots_are_no_packages(root: str) -> None:
     assert not (PROJECT / root / "__init__.py").exists()
     if root == "tests":

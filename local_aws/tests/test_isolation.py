@@ -32,7 +32,17 @@ USERS_OWN = {
 
 def test_it_imports_nothing_of_the_product() -> None:
     project = Path(__file__).parents[2]
-    folders = ("constructs", "cluster_file", "cli", "stacks", "lambdas", "rehearsal", "tests", "benchmarks")
+    folders = (
+        "constructs",
+        "cluster_file",
+        "cli",
+        "manifests",
+        "stacks",
+        "lambdas",
+        "rehearsal",
+        "tests",
+        "benchmarks",
+    )
     product = {"rehearsal", "benchmarks"} | {path.stem for folder in folders for path in (project / folder).iterdir()}
     imported = set()
     for path in (project / "local_aws").rglob("*.py"):

@@ -34,6 +34,7 @@ _SECTIONS = (
     ("Synthesis: what the constructs refuse or warn of", "constructs/cdk_training_cluster"),
     ("Cluster files", "cluster_file/cdk_training_cluster_file"),
     ("Stacks", "stacks/cdk_training_cluster_stacks"),
+    ("Kubernetes and HyperPod files", "manifests/cdk_training_cluster_manifests"),
     ("The command", "cli/cdk_training_cluster_cli"),
     ("Functions: messages, log entries and answers", "lambdas"),
     ("Jobs: `cluster-run` and `cluster_job`", "job/cluster_job"),

@@ -19,7 +19,17 @@ PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs/first-cluster.md"
 _COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _SECONDS = 180
-_SOURCES = ("cli", "cluster_file", "clusters", "constructs", "lambdas", "local_aws", "rehearsal", "stacks")
+_SOURCES = (
+    "manifests",
+    "cli",
+    "cluster_file",
+    "clusters",
+    "constructs",
+    "lambdas",
+    "local_aws",
+    "rehearsal",
+    "stacks",
+)
 _SUFFIXES = (".json", ".py", ".sh", ".yaml")
 # What the CDK CLI says of each resource as it goes is long, and never twice the same.
 _CDK = re.compile(r"^ *✅ .*$", re.MULTILINE)

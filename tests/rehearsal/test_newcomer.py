@@ -81,7 +81,9 @@ def test_a_newcomer_gets_from_a_clone_to_the_bill(tmp_path: Path) -> None:
 def _go(aws: LocalAws, tmp_path: Path) -> None:
     clone = _clone(tmp_path / "clone")
     tools = f"{Path(sys.executable).parent}:{PROJECT / 'node_modules' / '.bin'}"
-    roots = ":".join(str(clone / root) for root in ("constructs", "cluster_file", "cli", "stacks", "lambdas"))
+    roots = ":".join(
+        str(clone / root) for root in ("constructs", "cluster_file", "cli", "manifests", "stacks", "lambdas")
+    )
     own = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": roots, "XDG_CACHE_HOME": str(tmp_path)}
     terminal = _Terminal(clone, {**os.environ, **aws.environment(), **own})
 

@@ -8,10 +8,10 @@ import yaml
 
 from cdk_training_cluster import Capacity, GpuSharing, NodeGroup, instance_type_info
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
-from cdk_training_cluster_stacks.manifests import generated_files
-from cdk_training_cluster_stacks.manifests.governance import Governance
-from cdk_training_cluster_stacks.manifests.group_nodes import HYPERPOD_LABEL, GroupNodes
-from cdk_training_cluster_stacks.manifests.wanted import FileSystem, Wanted
+from cdk_training_cluster_manifests.kubernetes import generated_files
+from cdk_training_cluster_manifests.kubernetes.governance import Governance
+from cdk_training_cluster_manifests.kubernetes.group_nodes import HYPERPOD_LABEL, GroupNodes
+from cdk_training_cluster_manifests.kubernetes.wanted import FileSystem, Wanted
 
 # The C library reads the thousands of lines in a tenth of the time.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -111,8 +111,8 @@ def hyperpod_job(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The job, in YAML.", show_default=False)],
 ) -> None:
     """Print the manifests of a HyperPod training job, or all that is wrong with it. Calls no AWS service."""
-    from cdk_training_cluster_stacks.hyperpod.manifest import manifests  # noqa: PLC0415
-    from cdk_training_cluster_stacks.hyperpod.reading import read_job  # noqa: PLC0415
+    from cdk_training_cluster_manifests.hyperpod.manifest import manifests  # noqa: PLC0415
+    from cdk_training_cluster_manifests.hyperpod.reading import read_job  # noqa: PLC0415
 
     with plain_errors():
         sys.stdout.write(manifests(read_job(file)))

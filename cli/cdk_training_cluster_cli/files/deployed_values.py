@@ -6,7 +6,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
 from cdk_training_cluster_cli.core.aws_errors import plain_refusals
 from cdk_training_cluster_cli.core.target import Target
 from cdk_training_cluster_file import ClusterFile
-from cdk_training_cluster_stacks.manifests.reading import known_values
+from cdk_training_cluster_manifests.kubernetes.reading import known_values
 from cluster_contract.tags import CLUSTER_TAG
 
 

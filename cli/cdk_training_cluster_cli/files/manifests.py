@@ -6,11 +6,11 @@ from pathlib import Path
 from cdk_training_cluster_cli.core.target import resolve
 from cdk_training_cluster_cli.files.deployed_values import deployed_values
 from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_manifests.kubernetes.folder import write_folder
+from cdk_training_cluster_manifests.kubernetes.generating import generated_files
+from cdk_training_cluster_manifests.kubernetes.overlay import deployed_env, overlay_files, places
+from cdk_training_cluster_manifests.kubernetes.reading import known_values, wanted_of
 from cdk_training_cluster_stacks.building import refusals_in
-from cdk_training_cluster_stacks.manifests.folder import write_folder
-from cdk_training_cluster_stacks.manifests.generating import generated_files
-from cdk_training_cluster_stacks.manifests.overlay import deployed_env, overlay_files, places
-from cdk_training_cluster_stacks.manifests.reading import known_values, wanted_of
 
 
 def run(file: Path, directory: Path, *, from_deployed: bool, force: bool, profile: str | None) -> Iterator[str]:

@@ -19,7 +19,7 @@ def imported(file: Path) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-@pytest.mark.parametrize("root", ["constructs", "cluster_file", "cli", "stacks"])
+@pytest.mark.parametrize("root", ["constructs", "cluster_file", "cli", "manifests", "stacks"])
 def test_constructs_and_stacks_import_no_function(root: str) -> None:
     files = {file: FUNCTIONS.intersection(imported(file)) for file in (PROJECT / root).rglob("*.py")}
     assert {str(file): found for file, found in files.items() if found} == {}

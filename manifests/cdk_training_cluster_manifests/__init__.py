@@ -1,0 +1,1 @@
+"""Files for Kubernetes and for SageMaker HyperPod that a cluster file determines."""

@@ -1,6 +1,0 @@
-"""The Kubernetes folder of a cluster file: charts with their values, manifests, jobs, and how to apply them."""
-
-from cdk_training_cluster_stacks.manifests.folder import write_folder
-from cdk_training_cluster_stacks.manifests.generating import generated_files
-
-__all__ = ["generated_files", "write_folder"]
