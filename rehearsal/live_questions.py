@@ -13,14 +13,14 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster import Capacity, ClusterNetwork, NodeGroup
+from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.functions import make_alert_topic
-from cdk_training_cluster.guardrails.cost_budget import has_cost_budgets
-from cdk_training_cluster.health.node_health import REPAIR_GRACE_SECONDS
+from cdk_training_cluster.guardrails.health.node_health import REPAIR_GRACE_SECONDS
+from cdk_training_cluster.guardrails.money.cost_budget import has_cost_budgets
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.node_role import make_node_role
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster.storage.exported_checkpoints import lifecycle_rules
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster_file import ClusterFile
 from cluster_contract.tags import CLUSTER_TAG
 from rehearsal.live_reports import REPORTS, REPORTS_ASKS, make_reporting_role

@@ -5,7 +5,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from botocore.exceptions import ClientError
 
-from cdk_training_cluster.health.health_permissions import let_nodes_report
+from cdk_training_cluster.guardrails.health.health_permissions import let_nodes_report
 from cluster_contract.health import REPORT_DETAIL_TYPE, report_source
 from rehearsal.readback import Client, stack_resources
 

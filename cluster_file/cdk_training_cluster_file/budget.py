@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cdk_training_cluster import Budget, OnExceed
-from cdk_training_cluster.guardrails.budget import MONTHLY_USD, THRESHOLD, USD, WARNING_MINUTES
+from cdk_training_cluster.guardrails.money.budget import MONTHLY_USD, THRESHOLD, USD, WARNING_MINUTES
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within

@@ -5,7 +5,7 @@ from typing import Annotated
 from aws_cdk import Duration
 
 from cdk_training_cluster import HealthPolicy
-from cdk_training_cluster.health.health_policy import DRAIN, GRACE, MAX_REPAIRS, VERIFY, WINDOW_HOURS
+from cdk_training_cluster.guardrails.health.health_policy import DRAIN, GRACE, MAX_REPAIRS, VERIFY, WINDOW_HOURS
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within
 from cdk_training_cluster_file.settings import Settings

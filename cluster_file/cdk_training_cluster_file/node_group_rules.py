@@ -10,10 +10,10 @@ from aws_cdk import Token
 from pydantic import TypeAdapter, ValidationError
 
 from cdk_training_cluster import Capacity, NodeGroup
+from cdk_training_cluster.cluster.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.network import DEFAULT_CIDR, node_range_of
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES, UNKNOWN_TYPE
-from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.storage.express_checkpoints import BUCKET_NAME
 from cdk_training_cluster.validation.rule import Problem, SettingsError
 from cdk_training_cluster.validation.words import CLUSTER_FILE

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 import yaml
 
-from cdk_training_cluster.checks import shown
+from cdk_training_cluster.validation.checks import shown
 from cdk_training_cluster_file.problems import Location
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"

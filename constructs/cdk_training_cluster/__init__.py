@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
+from cdk_training_cluster.cluster.training_cluster import TrainingCluster
+from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -21,7 +23,8 @@ from cdk_training_cluster.guardrails import (
     SpendGroup,
     WeeklyCostReport,
 )
-from cdk_training_cluster.health import HealthPolicy, NodeHealth
+from cdk_training_cluster.guardrails.health import HealthPolicy, NodeHealth
+from cdk_training_cluster.guardrails.power import ClusterPower
 from cdk_training_cluster.instance_types import (
     Accelerator,
     AcceleratorKind,
@@ -61,8 +64,6 @@ from cdk_training_cluster.orchestrators.slurm import (
     SlurmSize,
     SlurmVersion,
 )
-from cdk_training_cluster.power import ClusterPower
-from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import (
     CheckpointStore,
     Dataset,
@@ -72,7 +73,6 @@ from cdk_training_cluster.storage import (
     TrainingFileSystem,
     choose_storage,
 )
-from cdk_training_cluster.training_cluster import TrainingCluster
 
 if TYPE_CHECKING:
     from cdk_training_cluster.orchestrators.batch.batch_training_queue import BatchTrainingQueue

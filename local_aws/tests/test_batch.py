@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from batch_template import TAG, batch_template
 from cdk_training_cluster.orchestrators.batch.template_rules import REASONS
-from cdk_training_cluster.template_rules import broken_rules
+from cdk_training_cluster.validation.templates.rules import broken_rules
 from local_aws import LocalAws
 from local_aws_scene import Stacks
 from wrong_batch import WRONG

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_training_cluster.orchestrators.eks import template_rules
-from cdk_training_cluster.template_rules import broken_rules
+from cdk_training_cluster.validation.templates.rules import broken_rules
 from eks_template import eks_template
 from local_aws import LocalAws
 from local_aws_scene import Stacks

@@ -4,7 +4,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_training_cluster.orchestrators.slurm import template_rules
-from cdk_training_cluster.template_rules import broken_rules
+from cdk_training_cluster.validation.templates.rules import broken_rules
 from local_aws import LocalAws
 from local_aws_scene import Stacks
 from pcs_scene import pcs_cluster

@@ -10,8 +10,8 @@ from scripts.site import synthesized
 from typer.core import TyperGroup
 
 import cdk_training_cluster
+from cdk_training_cluster.nodes.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster.observability.prometheus_rules import ALERT_RULES
-from cdk_training_cluster.orchestrators.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster_cli.main import training_cluster
 
 PROJECT = Path(__file__).resolve().parents[2]

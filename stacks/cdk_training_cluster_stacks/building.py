@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from aws_cdk import App
 
-from cdk_training_cluster.template_checks import collect_refusals
+from cdk_training_cluster.validation.templates.checks import collect_refusals
 from cdk_training_cluster_file import ClusterFile, with_places
 from cdk_training_cluster_file.problems import Location, sentences_of
 from cdk_training_cluster_stacks.cluster import ClusterStack

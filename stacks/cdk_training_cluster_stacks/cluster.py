@@ -7,7 +7,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
-from cdk_training_cluster.acknowledgements import warn
+from cdk_training_cluster.core.acknowledgements import warn
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.foundation import FoundationStack, encryption_key, speak_as_a_file
 

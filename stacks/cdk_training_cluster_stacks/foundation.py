@@ -16,7 +16,7 @@ from cdk_training_cluster import (
     ExpressCheckpoints,
     TrainingFileSystem,
 )
-from cdk_training_cluster.acknowledgements import acknowledge, warn
+from cdk_training_cluster.core.acknowledgements import acknowledge, warn
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster.validation.words import IN_A_FILE, WORDS_CONTEXT
 from cdk_training_cluster_file import ClusterFile

@@ -8,7 +8,7 @@ from aws_cdk import App, CfnParameter, Environment, Stack, Stage
 from constructs import Construct
 
 from cdk_training_cluster import Budget, NodeGroup, TrainingCluster
-from cdk_training_cluster.cluster_checks import check_name
+from cdk_training_cluster.cluster.checks import check_name
 from synthesis import ZONE, new_stack
 
 _WORKERS = NodeGroup("workers", instance_types=["g5.xlarge"], count=1)

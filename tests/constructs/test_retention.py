@@ -3,7 +3,7 @@
 from aws_cdk import App, CfnResource
 
 from cdk_training_cluster import NodeGroup, TrainingCluster
-from cdk_training_cluster.retention import keep, keep_unless_replaced
+from cdk_training_cluster.core.retention import keep, keep_unless_replaced
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.foundation import FoundationStack
 from examples import PROJECT

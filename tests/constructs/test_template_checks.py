@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from constructs import Construct, RootConstruct
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, TrainingCluster
-from cdk_training_cluster.template_checks import check_templates
+from cdk_training_cluster.validation.templates.checks import check_templates
 from cluster_contract.tags import NODE_GROUP_TAG
 
 _Group = autoscaling.CfnAutoScalingGroup

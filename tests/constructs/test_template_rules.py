@@ -18,7 +18,7 @@ import cdk_training_cluster
 from batch_template import batch_template
 from capacity_templates import RESERVATION_ARN
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, NodeGroup, OnIdle, TrainingCluster, WarmPool
-from cdk_training_cluster.template_rules import RULES, TemplateRule, broken_rules
+from cdk_training_cluster.validation.templates.rules import RULES, TemplateRule, broken_rules
 from cluster_contract.tags import NODE_GROUP_TAG
 from eks_template import eks_template
 from pcs_scene import pcs_cluster
@@ -253,6 +253,6 @@ def test_what_only_the_deployment_knows_breaks_no_rule_of_an_engine(make: Callab
 def test_the_import_of_the_library_alone_knows_the_rules_of_every_engine() -> None:
     files = (Path(cdk_training_cluster.__file__).parent / "orchestrators").glob("*/template_rules.py")
     written = {name for path in files for name in re.findall(r'\bid="(\w+)"', path.read_text())}
-    prints = "import cdk_training_cluster.template_rules as made; print(*(rule.id for rule in made.RULES))"
+    prints = "from cdk_training_cluster.validation.templates.rules import RULES; print(*(rule.id for rule in RULES))"
     known = subprocess.run([sys.executable, "-c", prints], capture_output=True, text=True, check=True).stdout
     assert written - set(known.split()) == set()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cdk_training_cluster.encryption import KeyPlace, KeyUser, key_policy
+from cdk_training_cluster.core.encryption import KeyPlace, KeyUser, key_policy
 from function_scene import made_function
 from local_aws import LocalAws
 

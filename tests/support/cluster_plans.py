@@ -23,6 +23,7 @@ from cdk_training_cluster import (
     TrainingCluster,
     WarmPool,
 )
+from cdk_training_cluster.cluster.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.nodes.rules import ClusterContext, cluster_problems
 from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
 from cdk_training_cluster.orchestrators.batch.settings import BatchSettings
@@ -30,7 +31,6 @@ from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestra
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
-from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
 from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
 from cdk_training_cluster.validation.rule import Problem

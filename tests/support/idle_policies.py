@@ -8,7 +8,7 @@ from aws_cdk.assertions import Template
 
 from cdk_training_cluster import ClusterPower, DatasetHydration, IdlePolicy, IdleStop
 from cdk_training_cluster.guardrails import IdleGroup
-from cdk_training_cluster.power import PowerGroup
+from cdk_training_cluster.guardrails.power import PowerGroup
 from fake_dynamodb import TABLE
 from hydrated_files import hydrated_file_system
 from policy_evaluator import role_statements

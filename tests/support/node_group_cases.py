@@ -9,7 +9,7 @@ from aws_cdk import Token
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import Capacity, IdlePolicy, InstanceTypeInfo, NodeGroup
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 
 RESERVED, OTHER = "cr-0a1b2c3d4e5f67890", "cr-0123456789abcdef0"
 

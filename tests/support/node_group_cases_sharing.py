@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdk_training_cluster import GpuSharing, Placement
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from node_group_cases import OWN_IMAGE, Case
 from node_group_cases import case as any_case
 

@@ -11,8 +11,8 @@ from cdk_training_cluster import (
     Placement,
     instance_type_info,
 )
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.type_rules import IMAGE_AT_LAUNCH as AT_LAUNCH
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from node_group_cases import (
     IMAGE_AT_DEPLOYMENT,
     IMAGE_AT_LAUNCH,

@@ -23,8 +23,8 @@ from cdk_training_cluster import (
     TrainingFileSystem,
     instance_type_info,
 )
+from cdk_training_cluster.guardrails.power.power_group import PowerGroup
 from cdk_training_cluster.nodes.idle_policy import default_idle_policy
-from cdk_training_cluster.power.power_group import PowerGroup
 from checkpoint_scene import exported_checkpoints
 from hydrated_files import hydrated_file_system
 from synthesis import ZONE

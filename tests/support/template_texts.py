@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from cdk_training_cluster.validation import LIMITS
-from cdk_training_cluster.validation.template_texts import is_intrinsic
+from cdk_training_cluster.validation.templates.texts import is_intrinsic
 
 # By the reason: texts that are not this library's wording, such as AWS's own words, ids, ARNs and numbers.
 NOT_FREE: Mapping[str, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from aws_cdk import App
 
-from cdk_training_cluster.encryption import KEY_USER_METADATA, KeyPlace, KeyUser, key_policy, key_statements
+from cdk_training_cluster.core.encryption import KEY_USER_METADATA, KeyPlace, KeyUser, key_policy, key_statements
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.cluster import ClusterStack
 from cdk_training_cluster_stacks.foundation import FoundationStack

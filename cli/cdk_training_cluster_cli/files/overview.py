@@ -10,8 +10,8 @@ from rich.console import Console
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.eks.settings import support_problem
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_cli.core.output import Table, print_paragraph, print_table, terminal
 from cdk_training_cluster_file import ClusterFile

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from cdk_training_cluster import BatchJob, BatchQueue, TrainingCluster
 from cdk_training_cluster import BatchSettings as Batch
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.orchestrators.batch.settings import (
     ATTEMPTS,
     BATCH_NAME,
@@ -19,7 +20,6 @@ from cdk_training_cluster.orchestrators.batch.settings import (
     SHARE_WEIGHT,
     UPDATE,
 )
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster_file.fields import Count
 from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.orchestrators.engine import EngineSettings

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import NoOrchestrator, Orchestrator
+from cdk_training_cluster.cluster.orchestrator import NoOrchestrator, Orchestrator
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_file.capacity import EMPTY
 from cdk_training_cluster_file.orchestrators.batch import BatchSettings
 from cdk_training_cluster_file.orchestrators.eks import EksSettings

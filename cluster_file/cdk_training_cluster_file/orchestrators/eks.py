@@ -7,7 +7,8 @@ from pydantic import Field
 
 from cdk_training_cluster import EksSettings as Eks
 from cdk_training_cluster import SystemNodes, TrainingCluster
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.orchestrators.eks.add_ons import add_ons_without_policy
 from cdk_training_cluster.orchestrators.eks.settings import (
     DEFAULT_VERSION,
@@ -21,7 +22,6 @@ from cdk_training_cluster.orchestrators.eks.settings import (
     ZONE,
     LogType,
 )
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.validation.rule import refuse
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import text_of, within

@@ -5,8 +5,8 @@ from typing import Unpack
 from constructs import Construct
 
 from cdk_training_cluster import TrainingCluster
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster_file.settings import Settings
 
 

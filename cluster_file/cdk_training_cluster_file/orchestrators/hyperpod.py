@@ -7,9 +7,9 @@ from pydantic import Field, StrictInt
 
 from cdk_training_cluster import DeepHealthCheck, HyperPodEngine, NodeRecovery, TrainingCluster
 from cdk_training_cluster import HyperPodSettings as ConstructSettings
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.forms import Text
 from cdk_training_cluster_file.kubernetes import KubernetesSettings

@@ -17,8 +17,8 @@ from cdk_training_cluster import (
     TrainingCluster,
 )
 from cdk_training_cluster import SlurmSettings as Slurm
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.orchestrators.slurm.settings import (
     ACCOUNTING_DAYS,
     EXIT_CODE,

@@ -22,7 +22,7 @@ from cdk_training_cluster.capacity.settings import (
     refuse,
     together_problems,
 )
-from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.validation.kinds import checked
 
 

@@ -10,8 +10,8 @@ from aws_cdk import aws_autoscaling as autoscaling
 
 from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
 from cdk_training_cluster.capacity.settings import ids_alone, price_text
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.core.encryption import KeyUser
+from cdk_training_cluster.validation.checks import is_unknown
 
 _Group = autoscaling.CfnAutoScalingGroup
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Annotated, TypeAlias
 
 from cdk_training_cluster.capacity.choices import UntilCancelled
-from cdk_training_cluster.checks import shown
 from cdk_training_cluster.validation.bounds import Form, Number, OneOf, Text, Whole
+from cdk_training_cluster.validation.checks import shown
 
 _EXAMPLE = "cr-0a1b2c3d4e5f67890"
 RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")

@@ -12,11 +12,11 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import HERE
-from cdk_training_cluster.encryption import KeyUser, allow
-from cdk_training_cluster.times import to_duration
+from cdk_training_cluster.core.acknowledgements import warn
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.encryption import KeyUser, allow
+from cdk_training_cluster.core.times import to_duration
+from cdk_training_cluster.validation.checks import is_unknown
 
 _MAX_ALARM_AGE = timedelta(hours=1)
 

@@ -17,15 +17,15 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.core.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.core.encryption import KeyUser, allow
+from cdk_training_cluster.core.runbooks import runbook
+from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.functions.assets import function_source
 from cdk_training_cluster.functions.powertools import checked_layer, powertools_layer
-from cdk_training_cluster.runbooks import runbook
-from cdk_training_cluster.template_checks import check_templates
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.templates.checks import check_templates
 from cluster_contract.codec import BACKUP_TOPIC_VARIABLE
 from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
 

@@ -16,11 +16,11 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, Line, LineForEach, function_metric
+from cdk_training_cluster.core.state import ClusterState
+from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
-from cdk_training_cluster.observability.rows import DashboardRow, Line, LineForEach, function_metric
-from cdk_training_cluster.state import ClusterState
-from cdk_training_cluster.times import to_duration
 from cluster_contract.codec import encode, variables
 from cluster_contract.metrics import FUNCTION_NAMESPACE
 from cluster_contract.state import StatePart

@@ -6,7 +6,7 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.functions.guardrail import Guardrail
 from cluster_contract.billing import BILLING_REGION
 from cluster_contract.tags import CLUSTER_TAG

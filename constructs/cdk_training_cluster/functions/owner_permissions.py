@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.functions.owned_group import OwnedGroup
 from cdk_training_cluster.functions.permissions import AUTO_SCALING_GROUPS, SPOT_FLEETS, ClusterPermissions
 from cluster_contract.owners import OwnerKind

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 
 AUTO_SCALING_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
 INSTANCES = "ec2:{account}:instance/*"

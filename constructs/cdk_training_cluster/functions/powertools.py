@@ -6,7 +6,7 @@ from aws_cdk import CfnMapping, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.validation.checks import is_unknown
 
 # Layer version 27 of AWSLambdaPowertoolsPythonV3 is Powertools 3.23.0, in every partition that has it.
 # https://docs.aws.amazon.com/powertools/python/3.24.0/getting-started/install/

@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 
 TICK = {"action": "tick"}

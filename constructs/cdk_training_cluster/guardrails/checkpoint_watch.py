@@ -12,11 +12,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.checks import milliseconds
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
-from cdk_training_cluster.observability.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
 from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.checks import milliseconds
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import CheckpointFunctionSettings, CheckpointMetric
 from cluster_contract.tags import CLUSTER_TAG

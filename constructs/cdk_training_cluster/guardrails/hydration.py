@@ -13,16 +13,16 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, Unit
+from cdk_training_cluster.core.state import ClusterState
+from cdk_training_cluster.core.times import to_time
 from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.functions.permissions import INSTANCES
-from cdk_training_cluster.observability.rows import DashboardRow, Panel, Unit
-from cdk_training_cluster.state import ClusterState
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
-from cdk_training_cluster.times import to_time
 from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.hydration import (
     COMMAND_SECONDS,

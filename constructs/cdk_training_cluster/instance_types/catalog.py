@@ -11,13 +11,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from cdk_training_cluster.checks import shown
 from cdk_training_cluster.instance_types.model import (
     Accelerator,
     AcceleratorKind,
     InstanceTypeInfo,
     NetworkCard,
 )
+from cdk_training_cluster.validation.checks import shown
 from cdk_training_cluster.validation.kinds import checked
 
 _MATCHES_SHOWN = 3

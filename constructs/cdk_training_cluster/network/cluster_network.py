@@ -12,12 +12,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
-from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint, warn
-from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import HERE
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.core.acknowledgements import acknowledge, default_child, ignore_lint, warn
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.encryption import KeyUser, allow
+from cdk_training_cluster.core.retention import keep, keep_unless_replaced
 from cdk_training_cluster.network.security_group import EfaSecurityGroup
-from cdk_training_cluster.retention import keep, keep_unless_replaced
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 
 # A zone's name is its region's name and a letter; a Local Zone's has a place and a number before the letter.

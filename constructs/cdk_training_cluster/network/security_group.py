@@ -4,8 +4,8 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.templates.checks import check_templates
 
 # The description is create-only: re-wording it would replace the group and, with it, everything that names the
 # group for good, such as a file system.

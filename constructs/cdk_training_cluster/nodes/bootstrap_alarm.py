@@ -5,8 +5,8 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_training_cluster.core.runbooks import runbook
 from cdk_training_cluster.nodes.node_metrics import node_metric
-from cdk_training_cluster.runbooks import runbook
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG
 

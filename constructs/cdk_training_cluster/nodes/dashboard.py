@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, LineForEach, Panel, Unit
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.utilization import utilization_command
-from cdk_training_cluster.observability.rows import DashboardRow, LineForEach, Panel, Unit
 from cluster_contract.metrics import NODE_METRICS
 
 _GROUP, _NODE = NODE_METRICS.node_group_dimension, NODE_METRICS.instance_id_dimension

@@ -11,7 +11,7 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.bootstrap.expected import is_verified
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from constructs import IConstruct
 
-from cdk_training_cluster.acknowledgements import warn
+from cdk_training_cluster.core.acknowledgements import warn
 from cdk_training_cluster.nodes.bootstrap import Mount, reaches_lustre
 from cdk_training_cluster.nodes.layouts import LaunchLayout
 from cdk_training_cluster.nodes.rules import NodeGroupContext

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated
 
-from cdk_training_cluster.checks import shown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.instance_types.mig import PROFILE, mig_gpu
 from cdk_training_cluster.validation.bounds import Whole
+from cdk_training_cluster.validation.checks import shown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.eks import SHARING_LABELS
 

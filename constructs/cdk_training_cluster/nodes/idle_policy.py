@@ -7,10 +7,10 @@ from typing import Annotated, cast
 
 from aws_cdk import Duration
 
-from cdk_training_cluster.checks import milliseconds
+from cdk_training_cluster.core.times import to_duration, to_time
 from cdk_training_cluster.nodes.idle_signal import IdleSignal
-from cdk_training_cluster.times import to_duration, to_time
 from cdk_training_cluster.validation.bounds import Minutes, Number, Whole
+from cdk_training_cluster.validation.checks import milliseconds
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleScope, Policy
 

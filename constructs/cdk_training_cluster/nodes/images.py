@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 
 # AWS Deep Learning Base AMIs: driver, EFA installer and FSx client in one, no framework.
 # https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html

@@ -7,7 +7,7 @@ from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import NetworkInterface, network_interfaces
 from cdk_training_cluster.nodes.images import PublicImage, public_image
 from cdk_training_cluster.nodes.node_group import NodeGroup
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 
 
 @dataclass(frozen=True, kw_only=True)

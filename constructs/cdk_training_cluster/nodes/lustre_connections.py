@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.checks import is_unknown
+from cdk_training_cluster.core.acknowledgements import warn
 from cdk_training_cluster.nodes.bootstrap import MAX_LUSTRE_INTERFACES, lustre_interfaces
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
+from cdk_training_cluster.validation.checks import is_unknown
 
 
 def warn_of_connections(scope: Construct, fleets: Iterable[NodeFleet]) -> None:

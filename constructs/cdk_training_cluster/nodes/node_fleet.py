@@ -12,8 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.encryption import allow
+from cdk_training_cluster.core.acknowledgements import warn
+from cdk_training_cluster.core.encryption import allow
 from cdk_training_cluster.functions import make_alert_topic
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
@@ -32,9 +32,9 @@ from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.reserved import Reserved, make_reserved
 from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
 from cdk_training_cluster.nodes.utilization import utilization_command
-from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
+from cdk_training_cluster.validation.templates.checks import check_templates
 from cluster_contract.owners import OwnerSettings
 from cluster_contract.prices import on_demand_price
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG

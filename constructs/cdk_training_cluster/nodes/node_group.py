@@ -10,13 +10,13 @@ from typing import Annotated
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.checks import shown
 from cdk_training_cluster.network import InterfaceLayout
 from cdk_training_cluster.nodes.gpu_sharing import GpuSharing, SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.nodes.warm_pool import WarmPool
 from cdk_training_cluster.validation.bounds import Form, Whole
+from cdk_training_cluster.validation.checks import shown
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 

@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import default_child
+from cdk_training_cluster.core.acknowledgements import default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.images import public_image

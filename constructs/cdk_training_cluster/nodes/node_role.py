@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import in_this_region
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import in_this_region
 
 _SESSION_MANAGER = (
     "ssm:UpdateInstanceInformation",

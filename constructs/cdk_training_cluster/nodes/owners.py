@@ -9,8 +9,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
 from cdk_training_cluster.capacity import Capacity
+from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes.node_group import NodeGroup

@@ -23,8 +23,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge, default_child, ignore_lint
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.acknowledgements import acknowledge, default_child, ignore_lint
+from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.functions import RESERVATIONS, ClusterFunction, ClusterPermissions
 from cluster_contract.codec import encode
 from cluster_contract.reservations import RESOURCE_TYPE, ReservationFunctionSettings

@@ -11,7 +11,7 @@ from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 

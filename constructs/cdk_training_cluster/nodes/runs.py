@@ -21,9 +21,9 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, LineForEach, Panel, Threshold, Unit
+from cdk_training_cluster.core.runbooks import runbook
 from cdk_training_cluster.nodes.node_metrics import node_metric
-from cdk_training_cluster.observability.rows import DashboardRow, LineForEach, Panel, Threshold, Unit
-from cdk_training_cluster.runbooks import runbook
 from cluster_contract.runs import RUN_DIMENSION, RunMetric
 
 _LEAST_GOODPUT = 80.0

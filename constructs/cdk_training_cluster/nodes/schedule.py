@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 from aws_cdk import Duration
 
-from cdk_training_cluster.checks import shown
+from cdk_training_cluster.core.times import to_duration, to_time
 from cdk_training_cluster.functions.assets import function_source
-from cdk_training_cluster.times import to_duration, to_time
 from cdk_training_cluster.validation.bounds import Minutes
+from cdk_training_cluster.validation.checks import shown
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.schedule import MAX_WINDOW, ScheduleEnd, ScheduleSettings, Timetable, Window

@@ -1,7 +1,6 @@
 """What of a cluster is shown on dashboards."""
 
-from cdk_training_cluster.observability.dashboard import ClusterDashboard
-from cdk_training_cluster.observability.rows import (
+from cdk_training_cluster.core.dashboards.rows import (
     AlarmStatus,
     DashboardRow,
     Line,
@@ -15,6 +14,7 @@ from cdk_training_cluster.observability.rows import (
     Unit,
     function_metric,
 )
+from cdk_training_cluster.observability.dashboard import ClusterDashboard
 
 __all__ = [
     "AlarmStatus",

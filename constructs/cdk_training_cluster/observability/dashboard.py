@@ -7,9 +7,9 @@ from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from cdk_training_cluster.observability.rows import AlarmStatus, DashboardRow, Text
-from cdk_training_cluster.observability.widgets import dashboard_body
-from cdk_training_cluster.runbooks import SITE
+from cdk_training_cluster.core.dashboards.rows import AlarmStatus, DashboardRow, Text
+from cdk_training_cluster.core.dashboards.widgets import dashboard_body
+from cdk_training_cluster.core.runbooks import SITE
 
 _MOST_ALARMS_OF_A_WIDGET = 100
 

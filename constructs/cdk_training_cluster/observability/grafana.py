@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.nodes.bootstrap.collector import EFA_PREFIX, NEURON_UTILIZATION
-from cdk_training_cluster.observability.rows import (
+from cdk_training_cluster.core.dashboards.rows import (
     DashboardRow,
     Line,
     LineForEach,
@@ -23,6 +21,8 @@ from cdk_training_cluster.observability.rows import (
     Threshold,
     Unit,
 )
+from cdk_training_cluster.nodes.bootstrap.collector import EFA_PREFIX, NEURON_UTILIZATION
+from cdk_training_cluster.validation.checks import is_unknown
 from cluster_contract.metrics import NODE_METRICS
 
 PROMETHEUS_UID: Final = "training-cluster-prometheus"

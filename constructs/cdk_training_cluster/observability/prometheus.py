@@ -13,15 +13,15 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.conditions import HERE
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.encryption import KeyUser, allow
+from cdk_training_cluster.core.retention import keep
+from cdk_training_cluster.core.runbooks import runbook
 from cdk_training_cluster.nodes.bootstrap import Collector
 from cdk_training_cluster.nodes.node_metrics import node_metric
 from cdk_training_cluster.observability.prometheus_rules import rules_file
-from cdk_training_cluster.retention import keep
-from cdk_training_cluster.runbooks import runbook
 from cdk_training_cluster.validation.bounds import ClusterName, Whole
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 from cluster_contract.metrics import NODE_METRICS

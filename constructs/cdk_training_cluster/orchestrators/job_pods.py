@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
+from cdk_training_cluster.validation.checks import is_unknown, shown
 
 DEFAULT_NAMESPACES = ("training",)
 """The namespaces of jobs where none are named."""

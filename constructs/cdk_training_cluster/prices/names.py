@@ -5,9 +5,9 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
 
-from cdk_training_cluster.checks import shown
 from cdk_training_cluster.instance_types import all_instance_types, instance_type_names
 from cdk_training_cluster.prices.units import UNITS
+from cdk_training_cluster.validation.checks import shown
 
 # Engines run nodes of their own on types that the catalog does not have, such as m7i.large.
 _TYPE = re.compile(r"(?:ml\.)?([a-z]+)\d[a-z0-9-]*\.(?:nano|micro|small|medium|\d*x?large|metal(?:-\d+xl)?)")

@@ -1,6 +1,6 @@
 """What a cluster's dashboard shows of its file system: what FSx reports."""
 
-from cdk_training_cluster.observability.rows import DashboardRow, Line, Metric, Panel, Unit
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, Line, Metric, Panel, Unit
 from cdk_training_cluster.storage.file_system import TrainingFileSystem
 
 

@@ -9,9 +9,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.bounds import Minutes, Whole
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import Found, Problem, Rules, broken, refuse
 

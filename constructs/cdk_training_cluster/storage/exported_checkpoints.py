@@ -11,7 +11,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.storage.buckets import kept_bucket
 from cdk_training_cluster.storage.checkpoint_store import (
     ABANDONED_UPLOADS,
@@ -23,7 +24,6 @@ from cdk_training_cluster.storage.checkpoint_store import (
 from cdk_training_cluster.storage.dataset import Dataset, DatasetEvent
 from cdk_training_cluster.storage.file_system import TrainingFileSystem
 from cdk_training_cluster.storage.replication import permit_replication, replication_role, replication_rule
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import DIRECTORY_VARIABLE, CheckpointPlace

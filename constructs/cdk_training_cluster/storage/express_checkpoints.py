@@ -11,11 +11,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3express as s3express
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.acknowledgements import warn
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.retention import keep
+from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.retention import keep
 from cdk_training_cluster.storage.checkpoint_store import (
     ABANDONED_UPLOADS,
     DEFAULT_MAX_WORK,
@@ -23,8 +23,8 @@ from cdk_training_cluster.storage.checkpoint_store import (
     Days,
     MaxWork,
 )
-from cdk_training_cluster.times import to_duration
 from cdk_training_cluster.validation.bounds import Form
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.checkpoints import URL_VARIABLE, CheckpointPlace
 

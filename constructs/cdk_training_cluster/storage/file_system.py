@@ -13,12 +13,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.checks import is_unknown
-from cdk_training_cluster.encryption import allow_dataset
+from cdk_training_cluster.core.acknowledgements import warn
+from cdk_training_cluster.core.encryption import allow_dataset
+from cdk_training_cluster.core.retention import keep
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import MountPoint
-from cdk_training_cluster.retention import keep
 from cdk_training_cluster.storage import lustre_access
 from cdk_training_cluster.storage.dataset import Dataset, DatasetEvent, Link, auto_delete, link_problems, overlaps
 from cdk_training_cluster.storage.deployment_types import DEPLOYMENT_TYPES, STORAGE_TYPES
@@ -26,10 +25,11 @@ from cdk_training_cluster.storage.file_system_metrics import FileSystemMetrics
 from cdk_training_cluster.storage.file_system_rules import file_system_problems
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster.storage.fixed_settings import keep_fixed, place_of
-from cdk_training_cluster.template_checks import check_templates
 from cdk_training_cluster.validation.bounds import Form, OneOf, Whole
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.kinds import checked, checked_together
 from cdk_training_cluster.validation.rule import Problem, SettingsError
+from cdk_training_cluster.validation.templates.checks import check_templates
 
 # https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 DeploymentType: TypeAlias = Annotated[str, OneOf(DEPLOYMENT_TYPES)]

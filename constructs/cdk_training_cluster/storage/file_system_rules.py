@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.storage.deployment_types import MAX_THROUGHPUT_MBPS, READ_CACHE_GIB_PER_STEP, kind_of
 from cdk_training_cluster.storage.file_system_settings import AUTOMATIC, FileSystemSettings
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.rule import Problem, Rules, broken
 
 _CREATE = "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html"

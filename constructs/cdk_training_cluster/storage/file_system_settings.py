@@ -6,7 +6,6 @@ from typing import Any
 
 from aws_cdk import aws_fsx as fsx
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.storage.deployment_types import (
     AUTOMATIC_READ_CACHE_GIB_PER_STEP,
     INTELLIGENT_TIERING_PRICES,
@@ -15,6 +14,7 @@ from cdk_training_cluster.storage.deployment_types import (
     automatic_metadata_iops,
     kind_of,
 )
+from cdk_training_cluster.validation.checks import is_unknown
 
 AUTOMATIC = "AUTOMATIC"
 """Metadata IOPS that FSx provisions by the storage capacity."""

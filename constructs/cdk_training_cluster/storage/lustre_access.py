@@ -7,8 +7,8 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from cdk_training_cluster.core.retention import keep, keep_unless_replaced
 from cdk_training_cluster.network import ClusterNetwork
-from cdk_training_cluster.retention import keep, keep_unless_replaced
 
 # Create-only: re-wording the group's description would replace the group and, with it, the file system.
 _GROUP_DESCRIPTION = "FSx for Lustre: the file system and its clients"

@@ -6,8 +6,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.retention import keep
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.retention import keep
 
 
 def replication_rule(destination: s3.IBucket) -> s3.ReplicationRule:

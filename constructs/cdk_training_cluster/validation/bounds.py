@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from aws_cdk import Duration
 
-from cdk_training_cluster.checks import MAX_INTEGER, is_finite, is_unknown, milliseconds, shown
+from cdk_training_cluster.validation.checks import MAX_INTEGER, is_finite, is_unknown, milliseconds, shown
 from cdk_training_cluster.validation.texts import cluster_name_problems, text_problems
 
 

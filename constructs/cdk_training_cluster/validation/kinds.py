@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
-from cdk_training_cluster.checks import MAX_INTEGER, is_finite, is_unknown, shown
+from cdk_training_cluster.validation.checks import MAX_INTEGER, is_finite, is_unknown, shown
 from cdk_training_cluster.validation.rule import Problem, refuse
 
 Together: TypeAlias = Callable[[Mapping[str, Any], Collection[str]], Iterable[Problem]]

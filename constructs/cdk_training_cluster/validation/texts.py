@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.text_limit import TextLimit
 
 # Letters, digits, spaces and _ . : / = + - @: what services mean with [\p{L}\p{Z}\p{N}_.:/=+\-@].

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.prices import committed_prices
 from cdk_training_cluster_cli.files.overview import show
 from cdk_training_cluster_cli.money.plan.assumptions import Assumptions

@@ -20,7 +20,7 @@ from cdk_training_cluster import (
     TrainingCluster,
     TrainingFileSystem,
 )
-from cdk_training_cluster.guardrails.spend import alarm_count
+from cdk_training_cluster.guardrails.money.spend import alarm_count
 from cdk_training_cluster.prices import watching
 from cdk_training_cluster_cli.money.plan import shape_of
 from cdk_training_cluster_file import read_cluster_file

@@ -8,7 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import Budget, CostBudget, NodeGroup, TrainingCluster
-from cdk_training_cluster.guardrails.cost_budget import REGIONS
+from cdk_training_cluster.guardrails.money.cost_budget import REGIONS
 from local_aws.cloudformation import schemas
 from synthesis import new_stack, only, resources, warnings
 

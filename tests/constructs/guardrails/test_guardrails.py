@@ -22,7 +22,7 @@ from cdk_training_cluster import (
 )
 from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
-from cdk_training_cluster.power import PowerGroup
+from cdk_training_cluster.guardrails.power import PowerGroup
 from checkpoint_scene import exported_checkpoints
 from fleet_scene import bought
 from hydrated_files import hydrated_file_system

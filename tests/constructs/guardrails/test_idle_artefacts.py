@@ -22,9 +22,9 @@ from cdk_training_cluster import (
     OnIdle,
     TrainingCluster,
 )
+from cdk_training_cluster.core.times import to_duration
+from cdk_training_cluster.guardrails.power import PowerGroup
 from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.power import PowerGroup
-from cdk_training_cluster.times import to_duration
 from cluster_contract.idle import IdleGroupSettings, Policy, Signal, SignalKind
 from cluster_contract.owners import OwnerSettings
 from idle_function_settings import Group, idle_settings

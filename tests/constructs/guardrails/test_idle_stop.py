@@ -8,7 +8,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
 
 from cdk_training_cluster import ClusterPower, ClusterState, IdleGroup, IdlePolicy, IdleSignal, IdleStop
-from cdk_training_cluster.power import PowerGroup
+from cdk_training_cluster.guardrails.power import PowerGroup
 from cluster_contract.metrics import FUNCTION_NAMESPACE
 from synthesis import new_stack, only, resources
 

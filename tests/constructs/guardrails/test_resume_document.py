@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import ClusterPower, ResumeDocument
-from cdk_training_cluster.power import PowerGroup
+from cdk_training_cluster.guardrails.power import PowerGroup
 from cluster_power.callers import Action, Caller
 from cluster_power.commands import parse_command
 from cluster_power.settings import Settings

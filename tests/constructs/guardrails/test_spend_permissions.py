@@ -8,7 +8,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster import Budget, ClusterPower, ClusterSpend, ClusterState, OnExceed, SpendGroup
-from cdk_training_cluster.power import PowerGroup
+from cdk_training_cluster.guardrails.power import PowerGroup
 from cluster_contract.owners import OwnerSettings
 from cluster_contract.spend import SpendGroupSettings
 from fake_dynamodb import TABLE

@@ -7,8 +7,8 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, NodeGroup, Schedule, ScheduleEnd, TrainingCluster
+from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cdk_training_cluster.nodes.rules import SCHEDULE_RULES
-from cdk_training_cluster.power import ClusterPower, PowerGroup
 from cluster_power.settings import Settings
 from node_group_cases import RESERVED
 from synthesis import ZONE, new_stack, only, resources

@@ -20,9 +20,9 @@ from cdk_training_cluster import (
     Observability,
     TrainingCluster,
 )
+from cdk_training_cluster.core.dashboards.widgets import MAX_WIDGETS, dashboard_body
+from cdk_training_cluster.core.runbooks import anchor
 from cdk_training_cluster.observability import DashboardRow, Line, Metric, Panel, Text, Unit
-from cdk_training_cluster.observability.widgets import MAX_WIDGETS, dashboard_body
-from cdk_training_cluster.runbooks import anchor
 from checkpoint_scene import exported_checkpoints
 from cluster_contract.checkpoints import CheckpointMetric
 from cluster_contract.health_settings import HealthMetric

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cdk_training_cluster.core.dashboards.rows import DashboardRow, Line, LineForEach, Metric, Panel, Unit
 from cdk_training_cluster.nodes.bootstrap.collector import (
     SERIES,
     Exporter,
@@ -14,7 +15,6 @@ from cdk_training_cluster.nodes.bootstrap.collector import (
 )
 from cdk_training_cluster.observability.grafana import PROMQL, grafana_dashboard
 from cdk_training_cluster.observability.prometheus_rules import RECORDING_RULES, rules_file
-from cdk_training_cluster.observability.rows import DashboardRow, Line, LineForEach, Metric, Panel, Unit
 from cluster_contract.metrics import NODE_METRICS
 from real_prometheus import Server, exporter, prometheus
 

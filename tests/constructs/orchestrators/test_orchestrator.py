@@ -13,16 +13,16 @@ from aws_cdk.assertions import Template
 
 import cdk_training_cluster
 from cdk_training_cluster import NodeFleet, NodeGroup, TrainingCluster
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output
+from cdk_training_cluster.core.dashboards.rows import DashboardRow
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.launch_dialect import BATCH, LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules import ClusterContext
-from cdk_training_cluster.observability.rows import DashboardRow
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
 from cdk_training_cluster.validation.rule import Problem
 from synthesis import ZONE, new_stack
 

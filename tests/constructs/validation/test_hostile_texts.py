@@ -24,7 +24,7 @@ from cdk_training_cluster import (
     TrainingFileSystem,
 )
 from cdk_training_cluster.validation import LIMITS
-from cdk_training_cluster.validation.template_texts import texts_at
+from cdk_training_cluster.validation.templates.texts import texts_at
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_stacks.cluster import ClusterStack

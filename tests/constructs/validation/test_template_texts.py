@@ -7,7 +7,7 @@ from aws_cdk import App, CfnOutput, Environment, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_training_cluster import ClusterNetwork
-from cdk_training_cluster.validation.template_texts import broken_texts
+from cdk_training_cluster.validation.templates.texts import broken_texts
 
 _GROUP, _TOPIC = "AWS::EC2::SecurityGroup", "AWS::SNS::Topic"
 _NAME = {"Ref": "Name"}

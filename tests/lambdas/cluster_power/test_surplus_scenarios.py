@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cdk_training_cluster.health.health_policy import GRACE
+from cdk_training_cluster.guardrails.health.health_policy import GRACE
 from cluster_power.windows import MARGIN
 from power_scene import Scene
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, Schedule, TrainingCluster
-from cdk_training_cluster.guardrails.fixed_parts import watched_parts
+from cdk_training_cluster.cluster.orchestrator import Orchestrator
+from cdk_training_cluster.guardrails.money.fixed_parts import watched_parts
+from cdk_training_cluster.nodes.legality import LEGALITY, Choice
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
-from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator
 from cdk_training_cluster.prices.watching import ScheduledFunction
 from cdk_training_cluster.storage.file_system_settings import FileSystemSettings
 from cdk_training_cluster_cli.money.plan.assumptions import HOURS_OF_A_MONTH

@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, TrainingCluster
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import BillingAlarms, ClusterSpend, WeeklyCostReport
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.pictures.diagram.boxes import Box, Color
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_stacks.building import built_stacks

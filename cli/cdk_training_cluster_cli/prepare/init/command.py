@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cdk_training_cluster import instance_type_info
 from cdk_training_cluster.guardrails import place_problems
-from cdk_training_cluster.orchestrators.legality import LEGALITY
+from cdk_training_cluster.nodes.legality import LEGALITY
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_cli.core.output import Document, Table, show, usd
 from cdk_training_cluster_cli.core.sizes import gib_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, found, passed
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs
 from cdk_training_cluster_cli.prepare.preflight.quotas import Quota

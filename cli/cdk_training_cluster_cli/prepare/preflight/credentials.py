@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, passed, unknown
 from cdk_training_cluster_cli.prepare.preflight.hyperpod import route_tables, table_of
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs

@@ -5,9 +5,9 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
 from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, support_problem
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs
 from cdk_training_cluster_cli.prepare.preflight.zones import read_subnet

@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from cdk_training_cluster import Capacity, InstanceTypeInfo, NodeFleet, TrainingCluster
 from cdk_training_cluster.nodes.images import pcs_image, public_image
 from cdk_training_cluster.nodes.node_launch_template import root_volume_gib
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_file.fields import LATEST

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.hyperpod.caller_permissions import EKS_ACTIONS, IMAGE_ACTIONS, KEY_ACTIONS
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import (
     Aws,
     Check,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from constructs import IConstruct
 
-from cdk_training_cluster.acknowledgements import warn
-from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.core.acknowledgements import warn
+from cdk_training_cluster.validation.checks import is_unknown, shown
 
 HARMFUL_ENVIRONMENT = "cdk-training-cluster:harmfulEnvironment"
 """The id of the warning about a variable that breaks or slows a job."""

@@ -13,9 +13,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import scripts_asset, sha256_of
@@ -24,6 +23,7 @@ from cdk_training_cluster.nodes.bootstrap.environment import node_environment, w
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
 from cdk_training_cluster.nodes.job_role import let_write_metrics
 from cdk_training_cluster.nodes.utilization import accelerator_count
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.tags import CLUSTER_TAG

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 
 from cdk_training_cluster.capacity import Capacity
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.context import ClusterContext, NodeGroupContext, is_measured
 from cdk_training_cluster.nodes.rules.idle_rules import measuring
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Found, Level, Rules, Setting
 from cdk_training_cluster.validation.words import Words
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy, default_idle_policy
 from cdk_training_cluster.nodes.node_group import NodeGroup, Placement
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.schedule import Schedule
 from cdk_training_cluster.nodes.utilization import utilization_command
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Found
 from cdk_training_cluster.validation.words import PYTHON, Words
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from cdk_training_cluster.network import InterfaceLayout
+from cdk_training_cluster.nodes.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster.nodes.node_group import Placement
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster.validation.rule import Level, Rule
 
 _SETTINGS = {

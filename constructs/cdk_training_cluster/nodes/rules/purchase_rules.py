@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from cdk_training_cluster.capacity import OnIdle
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.layouts import wants_efa
 from cdk_training_cluster.nodes.node_group import Placement
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 _MOST_IN_A_BLOCK = 64

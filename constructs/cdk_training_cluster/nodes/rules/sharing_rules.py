@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from cdk_training_cluster.instance_types.mig import MigGpu, mig_gpu
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.node_group import Placement
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.rule import Level, Rules
 
 _MIG_GUIDE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide"

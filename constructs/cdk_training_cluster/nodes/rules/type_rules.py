@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInfo
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Level, Rule, Rules
 
 MAX_TYPES, _MAX_TEMPLATES = 40, 20

@@ -9,7 +9,8 @@ from aws_cdk import aws_batch as batch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 
-from cdk_training_cluster.acknowledgements import acknowledge
+from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output
+from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.job_role import make_job_role
@@ -17,6 +18,7 @@ from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules import ClusterContext
@@ -25,13 +27,11 @@ from cdk_training_cluster.orchestrators.batch.job_definitions import make_job_de
 from cdk_training_cluster.orchestrators.batch.rules import BATCH_RULES, BatchContext
 from cdk_training_cluster.orchestrators.batch.settings import BatchJob, BatchQueue, BatchSettings
 from cdk_training_cluster.orchestrators.batch.template_rules import REASONS
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 
 if TYPE_CHECKING:
-    from cdk_training_cluster.training_cluster import TrainingCluster
+    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 _ECS_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
 

@@ -6,10 +6,10 @@ from aws_cdk import aws_batch as batch_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
 from cdk_training_cluster.orchestrators.batch.settings import BatchSettings
-from cdk_training_cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.validation.kinds import checked
 
 

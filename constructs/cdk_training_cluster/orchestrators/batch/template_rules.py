@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cdk_training_cluster.instance_types import instance_type_info
-from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_known
-from cdk_training_cluster.template_rules import resource_rule, template_rule
-from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
+from cdk_training_cluster.validation.templates.reading import LAUNCH, Resource, Template, is_known
+from cdk_training_cluster.validation.templates.rules import resource_rule, template_rule
+from cdk_training_cluster.validation.templates.texts import Finding, is_intrinsic
 
 ENVIRONMENT, QUEUE, JOB = "AWS::Batch::ComputeEnvironment", "AWS::Batch::JobQueue", "AWS::Batch::JobDefinition"
 

@@ -11,16 +11,16 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge, ignore_lint
-from cdk_training_cluster.checks import is_unknown, shown
-from cdk_training_cluster.conditions import HERE
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.core.acknowledgements import acknowledge, ignore_lint
+from cdk_training_cluster.core.conditions import HERE
+from cdk_training_cluster.core.encryption import KeyUser, allow
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.orchestrators.eks.add_ons import AddOn
 from cdk_training_cluster.orchestrators.eks.fixed_tags import keep_fixed_tags
 from cdk_training_cluster.orchestrators.eks.scheduling import packing_scheduler
 from cdk_training_cluster.orchestrators.eks.settings import LOG_TYPES, EksSettings
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cluster_contract.tags import CLUSTER_TAG
 
 SERVICE_RANGE = "172.20.0.0/16"

@@ -7,10 +7,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.aws_eks_v2 import CfnCluster
 from constructs import Construct
 
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
-from cdk_training_cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.validation.kinds import checked
 
 

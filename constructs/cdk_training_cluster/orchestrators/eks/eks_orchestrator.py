@@ -7,11 +7,14 @@ from decimal import Decimal
 
 from aws_cdk import aws_iam as iam
 
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
+from cdk_training_cluster.cluster.training_cluster import TrainingCluster
+from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.nodes import NodeFleet, NodeGroup, launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules import ClusterContext
@@ -32,10 +35,7 @@ from cdk_training_cluster.orchestrators.eks.node_groups import (
 from cdk_training_cluster.orchestrators.eks.rules import EKS_RULES, EksContext
 from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, EksSettings
 from cdk_training_cluster.orchestrators.job_pods import give_pods_role
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.storage import TrainingFileSystem
-from cdk_training_cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.validation.rule import Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 

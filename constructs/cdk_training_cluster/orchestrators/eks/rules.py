@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.eks.images import ami_type
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Found, Rules, Setting
 
 _GUIDE = "https://docs.aws.amazon.com/eks/latest/userguide"

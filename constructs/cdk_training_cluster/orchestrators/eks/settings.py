@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Literal, TypeAlias
 
-from cdk_training_cluster.checks import is_unknown, shown
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
 from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS, Wanted
 from cdk_training_cluster.orchestrators.job_pods import DEFAULT_NAMESPACES, job_namespace
 from cdk_training_cluster.validation.bounds import Form, Whole
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.rule import refuse
 

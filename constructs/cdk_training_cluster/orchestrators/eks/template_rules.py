@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
-from cdk_training_cluster.template_reading import Resource, Template, is_known
-from cdk_training_cluster.template_rules import resource_rule, template_rule
-from cdk_training_cluster.validation.template_texts import Finding
+from cdk_training_cluster.validation.templates.reading import Resource, Template, is_known
+from cdk_training_cluster.validation.templates.rules import resource_rule, template_rule
+from cdk_training_cluster.validation.templates.texts import Finding
 
 CLUSTER, GROUP = "AWS::EKS::Cluster", "AWS::EKS::Nodegroup"
 

@@ -13,7 +13,7 @@ from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
 _ON_CLUSTERS = ("eks:CreateAccessEntry", "eks:DescribeCluster")

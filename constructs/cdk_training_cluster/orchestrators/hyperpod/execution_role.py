@@ -5,10 +5,10 @@ from typing import Final
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import acknowledge
-from cdk_training_cluster.conditions import HERE, in_this_region
+from cdk_training_cluster.core.acknowledgements import acknowledge
+from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.nodes.node_role import make_node_role
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cluster_contract.tags import CLUSTER_TAG
 
 _POLICY: Final = "AmazonSageMakerClusterInstanceRolePolicy"

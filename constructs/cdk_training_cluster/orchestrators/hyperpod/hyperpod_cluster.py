@@ -5,10 +5,10 @@ from typing import Unpack
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from cdk_training_cluster.cluster_arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodSettings
-from cdk_training_cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.validation.kinds import checked
 
 

@@ -13,14 +13,15 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 
-from cdk_training_cluster.acknowledgements import ignore_lint, warn
-from cdk_training_cluster.checks import is_unknown, shown
+from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
+from cdk_training_cluster.core.acknowledgements import ignore_lint, warn
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import Mount
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import launch_layouts
 from cdk_training_cluster.nodes.node_group import NodeGroup
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules.context import ClusterContext
@@ -35,15 +36,14 @@ from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
 from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
 from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings, NodeRecovery
 from cdk_training_cluster.orchestrators.job_pods import give_pods_role
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.prices.watching import sum_units
+from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 
 if TYPE_CHECKING:
+    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
     from cdk_training_cluster.nodes.node_fleet import NodeFleet
-    from cdk_training_cluster.training_cluster import TrainingCluster
 
 _PRICES: Final = (
     "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: plan shows them as "

@@ -23,9 +23,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_training_cluster.conditions import HERE
+from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cluster_contract.metrics import NODE_METRICS
 
 MAX_PARAMETER_BYTES: Final = 8192

@@ -10,7 +10,6 @@ from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster.checks import is_unknown
 from cdk_training_cluster.nodes.rules.context import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
@@ -19,6 +18,7 @@ from cdk_training_cluster.orchestrators.hyperpod.settings import (
     HyperPodEngine,
     HyperPodSettings,
 )
+from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Found, Level, Rules
 
 CONTROLLER: Final = "controller"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Final
 
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.job_pods import DEFAULT_NAMESPACES, job_namespace
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.kinds import checked
 

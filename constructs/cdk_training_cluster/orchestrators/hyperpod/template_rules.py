@@ -5,8 +5,8 @@ What SageMaker refuses has no rule here: the deployment fails, and says why.
 
 from typing import Final
 
-from cdk_training_cluster.template_reading import Resource, is_known
-from cdk_training_cluster.template_rules import resource_rule
+from cdk_training_cluster.validation.templates.reading import Resource, is_known
+from cdk_training_cluster.validation.templates.rules import resource_rule
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 

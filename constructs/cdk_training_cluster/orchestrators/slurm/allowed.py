@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from cdk_training_cluster.checks import shown
+from cdk_training_cluster.validation.checks import shown
 
 _SOURCE: Final = "https://docs.aws.amazon.com/pcs/latest/userguide/slurm-custom-settings.html"
 

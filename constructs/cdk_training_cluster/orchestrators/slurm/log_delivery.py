@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
 from constructs import Construct
 
-from cdk_training_cluster.encryption import KeyUser, allow
+from cdk_training_cluster.core.encryption import KeyUser, allow
 
 # Scheduler and ended jobs; not the audit log, which is nine tenths of all that Slurm logs.
 # https://docs.aws.amazon.com/pcs/latest/userguide/monitoring_scheduler-audit-logs.html

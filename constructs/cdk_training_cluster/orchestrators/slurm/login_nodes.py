@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_pcs as pcs
 from constructs import Construct
 
-from cdk_training_cluster.acknowledgements import default_child
+from cdk_training_cluster.core.acknowledgements import default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo, NetworkCard
 from cdk_training_cluster.nodes.bootstrap import NodeBootstrap
 from cdk_training_cluster.nodes.images import pcs_image
@@ -18,7 +18,7 @@ from cdk_training_cluster.orchestrators.slurm.settings import LoginNodes
 from cluster_contract.tags import CLUSTER_TAG
 
 if TYPE_CHECKING:
-    from cdk_training_cluster.training_cluster import TrainingCluster
+    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 
 def make_login_group(

@@ -10,7 +10,8 @@ from aws_cdk import Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_pcs as pcs
 
-from cdk_training_cluster.encryption import KeyUser
+from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
+from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
@@ -18,11 +19,10 @@ from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.node_role import make_node_role
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
 from cdk_training_cluster.nodes.rules import ClusterContext
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.orchestrators.slurm.configuration import (
     NodeGroupConfiguration,
     SlurmConfiguration,
@@ -38,7 +38,7 @@ from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_contract.tags import COUNT_TAG
 
 if TYPE_CHECKING:
-    from cdk_training_cluster.training_cluster import TrainingCluster
+    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 ROLE_PATH = "/aws-pcs/"
 """PCS takes roles of this path only.

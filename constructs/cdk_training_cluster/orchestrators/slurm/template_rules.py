@@ -6,9 +6,9 @@ What AWS PCS refuses has no rule here: the deployment fails, and says why.
 from collections.abc import Iterator
 
 from cdk_training_cluster.orchestrators.slurm.settings import SlurmVersion
-from cdk_training_cluster.template_reading import LAUNCH, Resource, Template, is_plain_user_data
-from cdk_training_cluster.template_rules import resource_rule, template_rule
-from cdk_training_cluster.validation.template_texts import Finding, is_intrinsic
+from cdk_training_cluster.validation.templates.reading import LAUNCH, Resource, Template, is_plain_user_data
+from cdk_training_cluster.validation.templates.rules import resource_rule, template_rule
+from cdk_training_cluster.validation.templates.texts import Finding, is_intrinsic
 
 CLUSTER, GROUP = "AWS::PCS::Cluster", "AWS::PCS::ComputeNodeGroup"
 

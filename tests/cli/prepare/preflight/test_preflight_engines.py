@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_cli.prepare.preflight.engines import (
     engine_checks,

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Outcome, Verdict, run_checks
 from cdk_training_cluster_cli.prepare.preflight.command import checks_of
 from cdk_training_cluster_cli.prepare.preflight.hyperpod import (

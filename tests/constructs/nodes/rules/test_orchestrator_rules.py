@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, InterfaceLayout, NodeGroup, Placement, WarmPool
+from cdk_training_cluster.nodes.legality import LEGALITY, Choice
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules import (
     ORCHESTRATOR_RULES,
     NodeGroupContext,
     node_group_problems,
     node_group_warnings,
 )
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
-from cdk_training_cluster.orchestrators.legality import LEGALITY, Choice
 from cdk_training_cluster.validation.words import CLUSTER_FILE
 
 _ID = "cr-0a1b2c3d4e5f67890"

@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import Duration
 
 from cdk_training_cluster import BatchJob, BatchQueue, BatchSettings, GpuSharing, NodeGroup
+from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator
-from cdk_training_cluster.orchestrators.kinds import OrchestratorKind
 
 P5, G5, ARM = "p5.48xlarge", "g5.48xlarge", "g5g.16xlarge"
 

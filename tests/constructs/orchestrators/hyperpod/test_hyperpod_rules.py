@@ -12,7 +12,7 @@ from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
-from cdk_training_cluster.template_rules import broken_rules
+from cdk_training_cluster.validation.templates.rules import broken_rules
 from hyperpod_settings import ARN, EKS, GROUP, WORKERS
 from wrong_hyperpod import hyperpod_template
 

@@ -1,0 +1,1 @@
+"""The training cluster: its parts, checks and outputs, and the interface of orchestrators."""

@@ -1,0 +1,1 @@
+"""Code that all constructs share: acknowledgements, conditions, encryption, retention, dashboards and state."""

@@ -1,0 +1,1 @@
+"""The guardrail that stops idle node groups."""

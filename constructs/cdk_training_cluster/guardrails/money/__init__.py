@@ -1,0 +1,1 @@
+"""The guardrails for budgets, billing alarms, spend and cost reports."""

@@ -1,6 +1,0 @@
-"""The power function, which owns the sizes of a cluster's node groups."""
-
-from cdk_training_cluster.power.cluster_power import ClusterPower
-from cdk_training_cluster.power.power_group import PowerGroup
-
-__all__ = ["ClusterPower", "PowerGroup"]

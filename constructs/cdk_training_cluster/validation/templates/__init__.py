@@ -1,0 +1,1 @@
+"""Rules that synthesized templates must meet."""
