@@ -11,7 +11,7 @@ from cluster_common.metrics import CLUSTER_DIMENSION, emit, emit_counts
 from cluster_common.times import time_text
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.idle import IdleFunctionSettings, IdleMetric
-from cluster_idle.evidence import EvidenceState
+from cluster_idle.evidence import BOOT, EvidenceState
 from cluster_idle.executor import Outcome
 from cluster_idle.messages import dollars, savings
 from cluster_idle.verdicts import Decisions, IdleFinding, IdleVerdict
@@ -158,8 +158,14 @@ def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
     """Return the ids of nodes that run on without a job's word, idle for a window or for all of their short life.
 
     They wait for young or unknown nodes or for their turn; only CPUs, network or a session keep them or their group;
-    or they are warned of again, since a node of their group was idle later than they: nodes come and go there.
+    or they are warned of again, since a node of their group was idle later than they: nodes come and go there. So do
+    the nodes of a group that are all too young to be judged, and came at different times; nothing is known of them.
     """
+    launched: dict[str, set[datetime]] = {}
+    for one in findings:
+        launched.setdefault(one.unit, set()).add(one.instance.launched)
+    settled = {one.unit for one in findings if one.verdict is not IdleVerdict.GRACE}
+    anew = {unit for unit, at in launched.items() if unit not in settled and max(at) - min(at) >= BOOT}
     working = {one.unit for one in findings if one.is_busy and one.evidence and not one.evidence.is_weak}
     latest: dict[str, datetime] = {}
     for one in findings:
@@ -173,9 +179,13 @@ def find_lingering(findings: Sequence[IdleFinding]) -> frozenset[str]:
             since = one.evidence.idle_since if one.evidence else None
             return since is not None and since < latest[one.unit]
         is_idle = one.is_idle or (one.evidence is not None and one.evidence.idle_so_far)
-        return is_idle and one.verdict in (IdleVerdict.GRACE, IdleVerdict.UNKNOWN, IdleVerdict.DEFERRED)
+        return is_idle and one.verdict in (
+            IdleVerdict.GRACE,
+            IdleVerdict.UNKNOWN,
+            IdleVerdict.DEFERRED,
+        )
 
-    return frozenset(one.instance.id for one in findings if lingers(one))
+    return frozenset(one.instance.id for one in findings if one.unit in anew or lingers(one))
 
 
 def _is_stuck(finding: IdleFinding, outcome: Outcome, settings: IdleFunctionSettings) -> bool:

@@ -104,7 +104,10 @@ def test_an_idle_gang_to_which_nodes_come_too_often_to_be_judged_is_counted(
     assert last_metrics(capsys)["IdleLingeringNodes"] >= 4
 
 
-@pytest.mark.parametrize(("minutes", "oldest"), [(35, True), (40, True), (55, True), (85, True), (85, False)])
+@pytest.mark.parametrize(
+    ("minutes", "oldest"),
+    [(20, True), (25, True), (30, True), (35, True), (40, True), (40, False), (55, True), (85, True), (85, False)],
+)
 def test_a_small_gang_whose_nodes_come_and_go_is_stopped_or_counted_in_most_looks(
     capsys: pytest.CaptureFixture[str], minutes: int, oldest: bool
 ) -> None:
@@ -124,6 +127,23 @@ def test_a_small_gang_whose_nodes_come_and_go_is_stopped_or_counted_in_most_look
             return
 
     assert all(sum(map(bool, counted[end - 36 : end])) >= 27 for end in range(36, len(counted) + 1))
+
+
+def test_young_nodes_that_came_together_or_alone_or_beside_one_that_works_are_not_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = IdleScene()
+    scene.add_group("alone", count=0, policy=Policy(scope=IdleScope.NODE))
+    scene.add_group("others", count=0)
+    scene.add_group(count=1, load=90)
+    for age in (0, 10, 20, 30):
+        scene.join("alone", age=timedelta(minutes=age))
+        scene.join("workers", age=timedelta(minutes=age))
+    for age in (0, 10):
+        scene.join("others", age=timedelta(minutes=age))
+
+    scene.tick()
+    assert last_metrics(capsys).get("IdleLingeringNodes", 0) == 0
 
 
 def test_a_warning_of_single_nodes_does_not_count_again_once_they_were_a_gang() -> None:

@@ -40,8 +40,9 @@ IDLE_WATCHES = (
         # coming anew is warned of now and then.
         periods=36,
         datapoints=27,
-        trouble="the accelerators of some nodes have been idle for most of three hours, and the nodes run on: their "
-        "CPUs, network or sessions, other nodes of their group, or the limit on stops in a run may keep them",
+        trouble="for most of three hours the accelerators of some nodes have been idle, or the nodes of a group have "
+        "been replaced too often to be judged, and the nodes run on: their CPUs, network or sessions, other nodes of "
+        "their group, or the limit on stops in a run may keep them",
         records="lingering = 1",
         remedy="Each record names a node, the reason, the signal and USD an hour. End what keeps the nodes, or stop "
         "the group",
