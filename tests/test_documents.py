@@ -45,6 +45,10 @@ node_groups:
 """
 _FILE_SYSTEM = "file_system: {storage_capacity_gib: 4800}\n"
 _SECTIONS = ("Example", "Resources", "Cost", "Limits")
+READMES = [
+    path for path in sorted(PROJECT.glob("*/README.md")) if path.parent.name not in {"benchmarks", "node_modules"}
+]
+
 _CONSTRUCT_PAGES = [
     page
     for page in PAGES
@@ -216,6 +220,28 @@ def _objects(here: Any, schema: Any) -> Iterator[Any]:
         yield here
     for inner in [*here.get("anyOf", ()), *here.get("oneOf", ()), *([here["items"]] if "items" in here else ())]:
         yield from _objects(inner, schema)
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", *(f"{path.parent.name}/README.md" for path in READMES)])
+def test_files_that_a_page_about_the_source_names_exist(page: str) -> None:
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:constructs|cluster_file|stacks|lambdas|manifests|cli|tests)/[\w/.]+)`", text)
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
+def test_the_readme_of_each_package_is_short() -> None:
+    assert {path.parent.name: 0 for path in READMES if len(path.read_text().splitlines()) > 60} == {}
+    assert {path.parent.name for path in READMES} >= {
+        "cli",
+        "cluster_file",
+        "constructs",
+        "job",
+        "lambdas",
+        "local_aws",
+        "manifests",
+        "rehearsal",
+        "stacks",
+    }
 
 
 def test_every_page_is_in_the_navigation() -> None:

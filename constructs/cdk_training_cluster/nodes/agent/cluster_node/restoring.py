@@ -20,7 +20,7 @@ from .lfs import PRESENT, RELEASED, Lfs
 from .walk import File, Place, Walk
 
 CALLS_AT_ONCE = 8
-"""How many calls of `lfs` run at once; see the benchmark in CONTRIBUTING.md."""
+"""How many calls of `lfs` run at once; see benchmarks/README.md."""
 
 # How many restores all nodes together keep under way. Lustre's metadata server keeps a list of them that each request
 # searches (hsm_find_compatible in lustre/mdt/mdt_hsm_cdt_client.c): "use batch sizes from 1,000 to 5,000 requests",
