@@ -223,12 +223,12 @@ for step in run.steps(3):
 @pytest.mark.parametrize("room", ["seen", "unseen"])
 def test_ranks_that_find_no_room_together_in_shared_memory_write_with_threads(tmp_path: Path, room: str) -> None:
     """Two ranks copy 6 MB each, and there are 10: it is seen before, or when memory is allocated."""
-    small = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=10m none /dev/shm && exec "$@"', "sh"]
+    small = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=10m none /dev/shm && exec "$@"', "sh"]
     if (
         shutil.which("unshare") is None
         or subprocess.run([*small, "true"], capture_output=True, check=False).returncode
     ):
-        pytest.skip(reason="a small /dev/shm cannot be mounted without root and mount namespaces")
+        pytest.skip(reason="a small /dev/shm cannot be mounted without namespaces of users and mounts")
     done = torchrun(tmp_path, SHARED_MEMORY_SCRIPT, room, before=small)
     assert [line for line in done.stdout.splitlines() if line.startswith("whole")] == 6 * ["whole True False"]
     (line,) = [one for one in done.stderr.splitlines() if "a thread of each rank writes checkpoints" in one]

@@ -29,10 +29,13 @@ class TorchrunJob:
         run: The run's name.
         nnodes: How many nodes train: `MIN:MAX`.
         script: What they train with.
+        nproc: How many ranks each node has.
     """
 
-    def __init__(self, folder: Path, endpoint: str, *, run: str, nnodes: str, script: Path = SCRIPT) -> None:
-        self._script = script
+    def __init__(
+        self, folder: Path, endpoint: str, *, run: str, nnodes: str, script: Path = SCRIPT, nproc: int = 1
+    ) -> None:
+        self._script, self._nproc = script, nproc
         self.events_file = folder / "events"
         self.events_file.touch()
         self._folder = folder
@@ -55,7 +58,8 @@ class TorchrunJob:
     def start(self, node: str, *options: str, arguments: tuple[str, ...] = (), **variables: str) -> None:
         """Start a node."""
         command = [str(BIN / "cluster-run"), *self._arguments, *options]
-        script = ["torchrun", "--local-addr=127.0.0.1", str(self._script), str(self._folder), *arguments]
+        torchrun = ["torchrun", "--local-addr=127.0.0.1", f"--nproc-per-node={self._nproc}"]
+        script = [*torchrun, str(self._script), str(self._folder), *arguments]
         with (self._folder / f"{node}.log").open("ab") as log:
             self.nodes[node] = subprocess.Popen(
                 [*command, *script],
@@ -71,6 +75,14 @@ class TorchrunJob:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
         self.nodes[node].wait()
+
+    def fail(self, node: str) -> None:
+        """Kill the first process of a node that trains, and leave what has started it."""
+        for process in self._processes(node):
+            with suppress(psutil.Error):
+                if str(self._script) in process.cmdline() and "RANK" in process.environ():
+                    process.kill()
+                    return
 
     def silence(self, node: str) -> None:
         """Stop all processes of a node where they are: their connections stay, and nothing comes over them."""
@@ -117,9 +129,13 @@ class TorchrunJob:
 
     def wait_for_line(self, node: str, wanted: str) -> None:
         """Wait until a node prints something."""
+        self.wait_until(lambda: wanted in self.log(node))
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so."""
         end = time.monotonic() + _SECONDS
-        while wanted not in self.log(node):
-            assert time.monotonic() < end, self.log(node)[-3000:]
+        while not is_so():
+            assert time.monotonic() < end, "\n".join(self.log(node)[-3000:] for node in self.nodes)
             time.sleep(0.2)
 
     def _processes(self, node: str) -> list[psutil.Process]:
