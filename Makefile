@@ -119,7 +119,8 @@ test-all: setup ## Run all tests, those that take long for each example over all
 test-histories: setup ## Draw 100,000 histories of broken nodes, and others of schedules and of what a cluster costs
 	@HEALTH_HISTORIES=$${HEALTH_HISTORIES:-100000} SCHEDULE_HISTORIES=$${SCHEDULE_HISTORIES:-1000} \
 		SPEND_HISTORIES=$${SPEND_HISTORIES:-1000} pytest -q -n auto tests/lambdas/cluster_health/test_histories.py \
-		tests/lambdas/cluster_power/test_schedule_histories.py tests/lambdas/cluster_spend/test_histories.py
+		tests/lambdas/cluster_power/test_schedule_histories.py \
+		tests/lambdas/cluster_power/test_schedule_order_histories.py tests/lambdas/cluster_spend/test_histories.py
 
 test-random: setup ## Look for new examples that break a property
 	@pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
