@@ -132,6 +132,10 @@ def test_the_table_has_no_cycle(table: Mapping[str, set[str]]) -> None:
     assert set().union(*_levels(table)) == set(table)
 
 
+def test_no_cycle_exists_between_modules() -> None:
+    assert set(imports()) - set().union(*_levels(imports())) == set()
+
+
 def test_constructs_have_at_most_18_packages_and_80_imports_between_them() -> None:
     found = _between(_folders(CONSTRUCTS))
     assert len(found) <= 18

@@ -124,7 +124,7 @@ def _placement(fleet: NodeFleet) -> str:
 def _jobs(cluster: TrainingCluster) -> Iterator[str]:
     if cluster.orchestrator.kind is not OrchestratorKind.NONE:
         yield f"Jobs run on {cluster.orchestrator.kind.value}"
-        yield from (f"  {line}" for line in cluster.orchestrator.describe(cluster))
+        yield from (f"  {line}" for line in cluster.orchestrator.describe())
 
 
 def _guardrails(cluster: TrainingCluster) -> Iterator[str]:

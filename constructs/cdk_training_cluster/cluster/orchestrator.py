@@ -11,19 +11,16 @@
      `Rules[...]` in `orchestrators/<name>/rules.py`. What the kind of owner excludes stands in `legality.py`
      already. A problem of the engine's own settings is at `("<name>", "<setting>")`, one of a group at
      `("node_groups", number, "<setting>")`.
-   - `make_role(cluster)`: the nodes' role.
-   - `make_job_role(cluster)`: the jobs' role.
-   - `make_control(cluster, together)`: what must be there before nodes, such as the cluster of the service.
-     `cluster` has `cluster_name`, `network`, `file_system`, `mount`, `role`, `job_role`, `instance_profile`,
-     `alert_topic`, `encryption_key` and `checkpoints` by then. Make constructs in `cluster`, with ids of their own.
+   - `make_role(base)`: the nodes' role. Make constructs in `base.scope`, with ids of their own.
+   - `make_job_role(base, role)`: the jobs' role.
+   - `make_control(base, shared, together)`: what must be there before nodes, such as the cluster of the service.
    - for each node group `dialect(group)`, `node_setup(fleet)`, `security_groups(fleet)` and
      `make_owner(fleet, launches, reserved)`: see `FleetOwners`. `NodeFleet` makes placement group, reservation,
      launch templates, tags and warnings, and makes the owner depend on the way to the internet.
-   - `make_rest(cluster)`: what needs the nodes' owners, such as queues, login nodes and add-ons.
-   - `rows(cluster)`, `hourly_units(cluster)`, `billing_starts(cluster)`, `node_units(fleet)`, `describe(cluster)` and
-     `outputs(cluster)`: dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have
-     other prices than EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the
-     price list.
+   - `make_rest(base, shared, fleets)`: what needs the nodes' owners, such as queues, login nodes and add-ons.
+   - `rows()`, `hourly_units()`, `billing_starts()`, `node_units(fleet)`, `describe()` and `outputs(cluster_name)`:
+     dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have other prices than
+     EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the price list.
 3. `orchestrators/<name>/<name>_cluster.py`: the public construct:
 
        class SlurmCluster(TrainingCluster):
@@ -46,10 +43,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.core.dashboards.rows import DashboardRow
 from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners
 from cdk_training_cluster.nodes.job_role import make_job_role
@@ -60,9 +57,6 @@ from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.validation.rule import Problem
 from cluster_contract.prices import VOLUME_PRICE, on_demand_price_name
 from cluster_contract.spend import HOURS_OF_A_MONTH
-
-if TYPE_CHECKING:
-    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,61 +98,54 @@ class Orchestrator(FleetOwners):
         """
         yield from ()
 
-    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the nodes' role; its id is `NodeRole`.
 
         Args:
-            cluster: The cluster, of which nothing is made yet but its network and file system.
+            base: What the cluster has.
         """
-        return make_node_role(cluster)
+        return make_node_role(base.scope)
 
-    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_job_role(self, base: ClusterBase, role: iam.Role) -> iam.Role:
         """Make the jobs' role, or return the nodes' role where jobs have none of their own.
 
         Args:
-            cluster: The cluster, of which nothing is made yet but its network, file system and nodes' role.
+            base: What the cluster has.
+            role: The nodes' role.
         """
-        return make_job_role(cluster, node_role=cluster.role) if self.serves_job_role else cluster.role
+        return make_job_role(base.scope, node_role=role) if self.serves_job_role else role
 
-    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:
         """Make what must be there before the nodes' owners.
 
         Args:
-            cluster: The cluster.
+            base: What the cluster has.
+            shared: What its nodes share.
             together: Its node groups, with what holds for them.
         """
 
-    def make_rest(self, cluster: "TrainingCluster") -> None:
+    def make_rest(self, base: ClusterBase, shared: SharedParts, fleets: Mapping[str, NodeFleet]) -> None:
         """Make what needs the nodes' owners.
 
         Args:
-            cluster: The cluster.
+            base: What the cluster has.
+            shared: What its nodes share.
+            fleets: The nodes of every group, by its name.
         """
 
-    def rows(self, cluster: "TrainingCluster") -> Sequence[DashboardRow]:  # noqa: ARG002 - for those that have some
-        """Return the engine's rows of the dashboard.
-
-        Args:
-            cluster: The cluster.
-        """
+    def rows(self) -> Sequence[DashboardRow]:
+        """Return the engine's rows of the dashboard."""
         return ()
 
-    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - most cost nothing
+    def hourly_units(self) -> Mapping[str, Decimal]:
         """Return what the engine bills by the hour whether or not nodes run, by the names of prices.
 
         Its own nodes are instances (`own_nodes`) without the cluster's tag, by which the spend function finds nodes.
-
-        Args:
-            cluster: The cluster.
         """
         return {}
 
-    def billing_starts(self, cluster: "TrainingCluster") -> Mapping[str, datetime]:  # noqa: ARG002 - most have none
-        """Return from when on units of `hourly_units` are billed that are not billed from the deployment on.
-
-        Args:
-            cluster: The cluster.
-        """
+    def billing_starts(self) -> Mapping[str, datetime]:
+        """Return from when on units of `hourly_units` are billed that are not billed from the deployment on."""
         return {}
 
     def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - most bill nothing
@@ -169,19 +156,15 @@ class Orchestrator(FleetOwners):
         """
         return {}
 
-    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - for those that say more
-        """Yield what the engine is made of, a line each, for people.
-
-        Args:
-            cluster: The cluster.
-        """
+    def describe(self) -> Iterator[str]:
+        """Yield what the engine is made of, a line each, for people."""
         yield from ()
 
-    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - for those that have some
+    def outputs(self, cluster_name: str) -> Iterator[Output]:  # noqa: ARG002 - for those that have some
         """Yield the outputs that say how to reach the engine.
 
         Args:
-            cluster: The cluster.
+            cluster_name: The cluster's name.
         """
         yield from ()
 

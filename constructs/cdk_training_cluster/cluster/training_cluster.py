@@ -14,28 +14,31 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_training_cluster.cluster.base import ClusterBase
 from cdk_training_cluster.cluster.checks import check_cluster, check_name, cluster_warnings
+from cdk_training_cluster.cluster.node_parts import (
+    make_file_system,
+    make_node_groups,
+    make_shared_parts,
+    shared_file_system,
+)
 from cdk_training_cluster.cluster.orchestrator import NoOrchestrator, Orchestrator
-from cdk_training_cluster.cluster.outputs import make_outputs
+from cdk_training_cluster.cluster.outputs import NamedParts, describe_parts, make_outputs
 from cdk_training_cluster.cluster.parts import (
     add_backup_topic,
-    describe_parts,
+    guardrail_arguments,
     make_billing_alarms,
     make_dashboard,
-    make_file_system,
     make_hydration,
     make_idle_stop,
-    make_node_groups,
-    make_prometheus,
+    make_power,
     make_spend,
-    shared_file_system,
     start_with_groups,
     watch_checkpoints,
 )
 from cdk_training_cluster.core.acknowledgements import warn
 from cdk_training_cluster.core.state import ClusterState
-from cdk_training_cluster.core.state.runs_table import make_runs_table
-from cdk_training_cluster.functions import Guardrail, GuardrailArguments, make_alert_topic
+from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.functions.look_permissions import grant_look
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
@@ -48,13 +51,12 @@ from cdk_training_cluster.guardrails import (
     WeeklyCostReport,
 )
 from cdk_training_cluster.guardrails.health import HealthPolicy, NodeHealth
-from cdk_training_cluster.guardrails.money.cost_budget import CostBudget, cost_budget_where_possible, has_cost_budgets
-from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
+from cdk_training_cluster.guardrails.money.cost_budget import CostBudget, cost_budget_where_possible
+from cdk_training_cluster.guardrails.power import ClusterPower
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import IdlePolicy, Mount, NodeFleet, NodeGroup, Schedule, utilization_metric
 from cdk_training_cluster.nodes.bootstrap_alarm import make_bootstrap_alarm
-from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
 from cdk_training_cluster.nodes.runs import make_run_alarms
 from cdk_training_cluster.observability import ClusterDashboard
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
@@ -194,91 +196,89 @@ class TrainingCluster(Construct):
         )
         for rule, sentence in cluster_warnings(together, self.orchestrator).items():
             warn(self, rule, sentence)
-        idle_policies = {nodes.group.name: nodes.policy for nodes in together.nodes if nodes.policy is not None}
         self.cluster_name: str = cluster_name or Names.unique_resource_name(self, max_length=64, separator="-")
         check_name(self, self.cluster_name)
         self.network: ClusterNetwork = network or ClusterNetwork(
             self, "Network", availability_zone=availability_zone, encryption_key=encryption_key
         )
-        self.file_system: TrainingFileSystem | None = make_file_system(self, file_system, datasets)
-        self._connections = self.network.connections
+        self.file_system: TrainingFileSystem | None = make_file_system(self, self.network, file_system, datasets)
         self.encryption_key: kms.IKey | None = encryption_key
         self.checkpoints = checkpoints
-        self.role: iam.Role = self.orchestrator.make_role(self)
-        self.job_role: iam.Role = self.orchestrator.make_job_role(self)
-        self.instance_profile: iam.InstanceProfile = iam.InstanceProfile(self, "InstanceProfile", role=self.role)
-        self.alert_topic: sns.ITopic = alert_topic or make_alert_topic(
-            self, encryption_key, budgets=budget is not None and has_cost_budgets(Stack.of(self).region)
+        base = self._base = ClusterBase(
+            scope=self,
+            cluster_name=self.cluster_name,
+            network=self.network,
+            file_system=self.file_system,
+            encryption_key=encryption_key,
+            checkpoints=checkpoints,
         )
-        self.prometheus: ClusterPrometheus | None = make_prometheus(self, observability)
-        self.runs_table: dynamodb.Table = make_runs_table(self, self.role, self.job_role, encryption_key)
-        self.orchestrator.make_control(self, together)
-        self._node_groups = make_node_groups(self, together, powertools_layer)
-        if self.file_system is not None:
-            for fleet in self.node_groups:
-                fleet.owner.node.add_dependency(*self.file_system.access_rules)
-            if self.file_system.efa_enabled:
-                warn_of_connections(self, self.node_groups)
-        self.orchestrator.make_rest(self)
+        shared = make_shared_parts(base, self.orchestrator, alert_topic, observability, budgets=budget is not None)
+        self.role: iam.Role = shared.role
+        self.job_role: iam.Role = shared.job_role
+        self.instance_profile: iam.InstanceProfile = shared.instance_profile
+        self.alert_topic: sns.ITopic = shared.alert_topic
+        self.prometheus: ClusterPrometheus | None = shared.prometheus
+        self.runs_table: dynamodb.Table = shared.runs_table
+        self.orchestrator.make_control(base, shared, together)
+        fleets = self._node_groups = make_node_groups(base, shared, together, self.orchestrator, powertools_layer)
+        self.orchestrator.make_rest(base, shared, fleets)
         # Of no use to another stack, whose node groups are others.
         self.state: ClusterState = state or ClusterState(
             self, "State", encryption_key=encryption_key, removal_policy=RemovalPolicy.DESTROY
         )
-        self._common: GuardrailArguments = {
-            "cluster_name": self.cluster_name,
-            "alert_topic": self.alert_topic,
-            "state": self.state,
-            "powertools_layer": powertools_layer,
-            "encryption_key": encryption_key,
-        }
-        self.power: ClusterPower = ClusterPower(
-            self,
-            "Power",
-            **self._common,
-            groups={
-                nodes.group.name: PowerGroup.of(
-                    self._node_groups[nodes.group.name], idle_policies[nodes.group.name], nodes.schedule
-                )
-                for nodes in together.nodes
-            },
-        )
+        common = guardrail_arguments(base, shared, self.state, powertools_layer)
+        self.power: ClusterPower = make_power(self, common, together, fleets)
         self.bootstrap_alarm: cloudwatch.Alarm = make_bootstrap_alarm(self, self.cluster_name, self.alert_topic)
         make_run_alarms(self, self.cluster_name, self.alert_topic)
-        self.hydration: DatasetHydration | None = make_hydration(self, self._common)
+        self.hydration: DatasetHydration | None = make_hydration(self, common, self.file_system, self.role)
         self.idle_stop: IdleStop | None = make_idle_stop(
-            self, self._common, idle_policy, policies=idle_policies, facts=instance_type_facts
+            self, common, together, fleets, power=self.power, hydration=self.hydration, facts=instance_type_facts
         )
-        self.health: NodeHealth = NodeHealth(self, "Health", **self._common, fleets=self.node_groups, policy=health)
-        start_with_groups(self)
-        self.billing_alarms: BillingAlarms | None = make_billing_alarms(self, self._common, budget)
+        self.health: NodeHealth = NodeHealth(self, "Health", **common, fleets=self.node_groups, policy=health)
+        start_with_groups(self.power, self.node_groups)
+        self.billing_alarms: BillingAlarms | None = make_billing_alarms(self, common, budget)
         self.resume_document: ResumeDocument = ResumeDocument(
-            self,
-            "Resume",
-            cluster_name=self.cluster_name,
-            node_groups=list(self._node_groups),
-            power=self.power,
+            self, "Resume", cluster_name=self.cluster_name, node_groups=list(fleets), power=self.power
         )
         weekly = budget is not None and budget.weekly_report
-        self.cost_report: WeeklyCostReport | None = (
-            WeeklyCostReport(self, "CostReport", **self._common) if weekly else None
-        )
-        self.checkpoint_watch: CheckpointWatch | None = watch_checkpoints(self, self._common, checkpoints)
+        self.cost_report: WeeklyCostReport | None = WeeklyCostReport(self, "CostReport", **common) if weekly else None
+        self.checkpoint_watch: CheckpointWatch | None = watch_checkpoints(self, common, checkpoints, self.job_role)
         # Last, since it counts what all the others cost.
         self.spend: ClusterSpend | None = make_spend(
-            self, self._common, budget, counted=self._counted_elsewhere(), dashboards=int(dashboard)
+            base,
+            common,
+            budget,
+            orchestrator=self.orchestrator,
+            fleets=fleets,
+            power=self.power,
+            counted=self._counted_elsewhere(),
+            dashboards=int(dashboard),
         )
         self.cost_budget: CostBudget | None = cost_budget_where_possible(
             self, "CostBudget", budget=budget, cluster_name=self.cluster_name, alert_topic=self.alert_topic
         )
-        add_backup_topic(self, backup_alert_topic)
-        self.dashboard: ClusterDashboard | None = make_dashboard(self) if dashboard else None
-        self.description: ssm.StringParameter = describe_parts(self)
+        guardrails = self.guardrails
+        add_backup_topic(self, common, backup_alert_topic, guardrails=guardrails, queue=self.power.failed_events)
+        self.dashboard: ClusterDashboard | None = (
+            make_dashboard(base, self.node_groups, guardrails, self.orchestrator.rows()) if dashboard else None
+        )
+        self._named = NamedParts(
+            cluster_name=self.cluster_name,
+            guardrails=guardrails,
+            shared=shared,
+            state=self.state,
+            resume_document=self.resume_document,
+            dashboard=self.dashboard,
+            cost_budget=self.cost_budget,
+            orchestrator=self.orchestrator,
+        )
+        self.description: ssm.StringParameter = describe_parts(self, self._named)
         Tags.of(self).add(CLUSTER_TAG, self.cluster_name)
 
     @property
     def connections(self) -> ec2.Connections:
         """What all the nodes let in and out."""
-        return self._connections
+        return self.network.connections
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -306,15 +306,7 @@ class TrainingCluster(Construct):
     @property
     def mount(self) -> Mount | None:
         """The file system that nodes mount, and where. None: there is no file system."""
-        files = self.file_system
-        if files is None:
-            return None
-        return Mount(
-            dns_name=files.dns_name,
-            mount_name=files.mount_name,
-            mount_point=files.mount_point,
-            efa=files.efa_enabled,
-        )
+        return self._base.mount
 
     @property
     def guardrails(self) -> tuple[Guardrail, ...]:
@@ -329,7 +321,7 @@ class TrainingCluster(Construct):
             scope: Where to make them, such as the cluster itself, whose path then comes before their names: for a
                 second cluster of a stack. Default: - the stack.
         """
-        make_outputs(scope or Stack.of(self), self)
+        make_outputs(scope or Stack.of(self), self._named)
 
     def grant_power(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal stop, start, limit, terminate and ask about the nodes through the power function.

@@ -3,25 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import TYPE_CHECKING
 
 from aws_cdk import CfnResource
 from aws_cdk import aws_autoscaling as autoscaling
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
 from cdk_training_cluster.nodes.bootstrap.expected import is_verified
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.owners import Launch, make_auto_scaling_group, make_spot_fleet
 from cdk_training_cluster.nodes.reserved import Reserved
 from cluster_contract.owners import OwnerKind, OwnerSettings
-
-if TYPE_CHECKING:
-    from cdk_training_cluster.nodes.node_fleet import NodeFleet
 
 LAUNCH_HOOK = "ready"
 """The name of the lifecycle hook that waits until a node is set up and verified."""
@@ -46,27 +41,6 @@ class MadeOwner:
     size_permissions: tuple[iam.PolicyStatement, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeSetup:
-    """What a service changes in the set-up of its nodes.
-
-    Attributes:
-        mounts: Whether a node mounts the file system itself. Default: - it does.
-        scripts_before: Files to run as root before the library's own steps and the user's. Default: - none.
-        scripts_after: Files to run as root after the library's own steps, before the user's. Default: - none.
-        user_data_parts: Parts of multi-part user data that stand before the script. Default: - none.
-        launch_hook: The name of the lifecycle hook that waits until a node is set up. Default: - none waits.
-        joins_disks: Whether a node joins its local NVMe disks itself. Default: - it does.
-    """
-
-    mounts: bool = True
-    scripts_before: Sequence[str | PathLike[str]] = ()
-    scripts_after: Sequence[str | PathLike[str]] = ()
-    user_data_parts: Sequence[ec2.MultipartBody] = ()
-    launch_hook: str | None = None
-    joins_disks: bool = True
-
-
 class FleetOwners(ABC):
     """Say how the nodes of each group are launched, and make what launches them.
 
@@ -86,7 +60,7 @@ class FleetOwners(ABC):
         """
 
     @abstractmethod
-    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
         """Make the owner of a group's nodes, with no nodes: a deployment must not wait for capacity.
 
         Args:
@@ -95,7 +69,7 @@ class FleetOwners(ABC):
             reserved: What is reserved for the nodes.
         """
 
-    def node_setup(self, fleet: "NodeFleet") -> NodeSetup:  # noqa: ARG002 - for those that need it
+    def node_setup(self, fleet: Fleet) -> NodeSetup:  # noqa: ARG002 - for those that need it
         """Return what differs in the set-up of a group's nodes.
 
         Args:
@@ -111,7 +85,7 @@ class FleetOwners(ABC):
         """
         return node_group.capacity.key_users
 
-    def security_groups(self, fleet: "NodeFleet") -> Sequence[str]:  # noqa: ARG002 - for those that need it
+    def security_groups(self, fleet: Fleet) -> Sequence[str]:  # noqa: ARG002 - for those that need it
         """Return the ids of the security groups that nodes get beside the network's own.
 
         Args:
@@ -138,11 +112,11 @@ class AutoScaling(FleetOwners):
         is_fleet = node_group.capacity.owned_by_spot_fleet
         return launch_dialect.SPOT_FLEET if is_fleet else launch_dialect.AUTO_SCALING
 
-    def node_setup(self, fleet: "NodeFleet") -> NodeSetup:
+    def node_setup(self, fleet: Fleet) -> NodeSetup:
         """Return that nodes of a group with a hook say when they are set up and verified."""
         return NodeSetup(launch_hook=LAUNCH_HOOK if _has_launch_hook(fleet) else None)
 
-    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:
         """Make the group's Auto Scaling group or Spot Fleet."""
         node_group = fleet.node_group
         if node_group.capacity.owned_by_spot_fleet:
@@ -165,13 +139,13 @@ class AutoScaling(FleetOwners):
         return MadeOwner(resource=group)
 
 
-def _has_launch_hook(fleet: "NodeFleet") -> bool:
+def _has_launch_hook(fleet: Fleet) -> bool:
     group = fleet.node_group
     verified = any(is_verified(info, fleet.efa_interfaces) for info in fleet.instance_types)
     return not group.capacity.owned_by_spot_fleet and (group.warm_pool is not None or verified)
 
 
-def _make_launch_hook(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup) -> autoscaling.CfnLifecycleHook:
+def _make_launch_hook(fleet: Fleet, group: autoscaling.CfnAutoScalingGroup) -> autoscaling.CfnLifecycleHook:
     # Without it, a node that fails its verification would be in service before it knows, and one of a warm pool would
     # be stopped in the middle of its set-up.
     # https://docs.aws.amazon.com/autoscaling/ec2/userguide/warm-pool-instance-lifecycle.html and
@@ -189,9 +163,7 @@ def _make_launch_hook(fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup
     )
 
 
-def _make_warm_pool(
-    fleet: "NodeFleet", group: autoscaling.CfnAutoScalingGroup, *, size: int
-) -> autoscaling.CfnWarmPool:
+def _make_warm_pool(fleet: Fleet, group: autoscaling.CfnAutoScalingGroup, *, size: int) -> autoscaling.CfnWarmPool:
     return autoscaling.CfnWarmPool(
         fleet,
         "WarmPool",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import CfnResource, CfnTag, Duration, Stack, Tags, Token
+from aws_cdk import CfnResource, Duration, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -17,9 +17,9 @@ from cdk_training_cluster.core.encryption import allow
 from cdk_training_cluster.functions import make_alert_topic
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.network import ClusterNetwork, NetworkInterface
-from cdk_training_cluster.nodes.bootstrap import Collector, Mount, NodeBootstrap
-from cdk_training_cluster.nodes.bootstrap.expected import efa_devices, expected_nodes
-from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.bootstrap import Collector, Mount
+from cdk_training_cluster.nodes.fleet import Fleet
+from cdk_training_cluster.nodes.fleet_owners import AutoScaling, FleetOwners, MadeOwner
 from cdk_training_cluster.nodes.fleet_warnings import fleet_warnings, moving_images, warn_of_moving_images
 from cdk_training_cluster.nodes.idle_policy import IdlePolicy
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
@@ -31,19 +31,17 @@ from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.reserved import Reserved, make_reserved
 from cdk_training_cluster.nodes.rules import NodeGroupContext, check_node_group, node_group_warnings
-from cdk_training_cluster.nodes.utilization import utilization_command
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cdk_training_cluster.validation.templates.checks import check_templates
 from cluster_contract.owners import OwnerSettings
-from cluster_contract.prices import on_demand_price
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import NODE_GROUP_TAG
 
 _ABOVE_DEFAULT = 150
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
-class NodeFleet(Construct):
+class NodeFleet(Fleet):
     """Make the nodes of one group. `TrainingCluster.node_group(name)` returns it.
 
     The group is made with no nodes: a deployment must not wait for capacity, or EC2's lack of it would roll the
@@ -69,9 +67,11 @@ class NodeFleet(Construct):
         encryption_key: The KMS key that encrypts the root volumes. None: none is given.
         mount: The file system that the nodes mount. None: they mount none.
         moving_images: The parameters of the images that a later deployment may change.
+        efa_interfaces: How many Elastic Fabric Adapters each node of the first type has.
         launch_templates: One for each layout of network interfaces among the types, the first type's first; none
             where an orchestrator takes none.
         placement_group: The placement group that was made. None: none was.
+        placement_group_name: The placement group that the nodes go into, made here or not. None: they go into none.
         capacity_reservation: The resource of the reservation that was made: an `AWS::EC2::CapacityReservation`, or in
             a placement group a `Custom::CapacityReservation`. None: none was.
         reservation_group: The resource group of reservations that was made. None: none was.
@@ -201,11 +201,6 @@ class NodeFleet(Construct):
         return self.job_role.grant_principal
 
     @property
-    def efa_interfaces(self) -> int:
-        """How many Elastic Fabric Adapters each node of the first type has."""
-        return efa_devices(self.network_interfaces)
-
-    @property
     def launch_template(self) -> ec2.LaunchTemplate:
         """The launch template of the first type.
 
@@ -215,24 +210,6 @@ class NodeFleet(Construct):
         if not self.launch_templates:
             raise ValueError(f"node group {self.node_group.name!r} is launched from no launch template; use owner")
         return self.launch_templates[0]
-
-    @property
-    def placement_group_name(self) -> str | None:
-        """The placement group that the nodes go into, made here or not. None: they go into none."""
-        if self.node_group.chosen_placement is Placement.NONE:
-            return None
-        if self.placement_group is not None:
-            return self.placement_group.ref
-        return self.node_group.capacity.placement_group
-
-    @property
-    def identifying_tags(self) -> list[CfnTag]:
-        """The tags by which the functions find what belongs to the group, for what CDK's own tagging does not
-        reach."""
-        return [
-            CfnTag(key=CLUSTER_TAG, value=self.cluster_name),
-            CfnTag(key=NODE_GROUP_TAG, value=self.node_group.name),
-        ]
 
     @property
     def auto_scaling_group(self) -> autoscaling.CfnAutoScalingGroup:
@@ -328,52 +305,6 @@ class NodeFleet(Construct):
             )
             for number, (layout, types) in enumerate(layouts.items())
         ]
-
-    def make_bootstrap(
-        self, id: str, layout: LaunchLayout, instance_types: Sequence[InstanceTypeInfo], setup: NodeSetup
-    ) -> NodeBootstrap:
-        """Make what sets nodes up, for an owner that takes no launch template; those that do are given it.
-
-        Args:
-            id: The construct's id.
-            layout: The nodes' network interfaces.
-            instance_types: The types that the nodes may have.
-            setup: What the owner changes in it.
-        """
-        group = self.node_group
-        try:
-            return NodeBootstrap(
-                self,
-                id,
-                cluster_name=self.cluster_name,
-                node_group=group.name,
-                role=self.role,
-                job_role=self._job_role_of_users,
-                instance_type=instance_types[0],
-                expected=expected_nodes(instance_types, efa_devices(layout.interfaces)),
-                efa=layout.efa,
-                efa_traffic=layout.efa and self.reports_efa_traffic,
-                mount=self.mount if setup.mounts else None,
-                environment={**self._environment, **group.environment},
-                scripts_before=[*setup.scripts_before, *group.scripts_before],
-                scripts_after=[*setup.scripts_after, *group.scripts_after],
-                launch_hook=setup.launch_hook,
-                joins_disks=setup.joins_disks,
-                collector=self._collector,
-                runs_table=self._runs_table,
-                node_hour_usd=self._node_hour_usd(instance_types[0]),
-                utilization_command=utilization_command(group, instance_types[0]),
-            )
-        except ValueError as error:
-            lines = str(error).splitlines()
-            raise ValueError("\n".join(f"node group {group.name!r}: {line}" for line in lines)) from error
-
-    def _node_hour_usd(self, instance_type: InstanceTypeInfo) -> float | None:
-        """Return the On-Demand price of a node. None: it is not known, or nodes of one template have several."""
-        region = Stack.of(self).region
-        if len(self.instance_types) > 1 or self.node_group.capacity.uses_spot or Token.is_unresolved(region):
-            return None
-        return on_demand_price(instance_type.name, region)
 
     def _make_reservation_function(self) -> ReservationFunction:
         return ReservationFunction(

@@ -7,9 +7,10 @@ import pytest
 from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import Capacity, NodeFleet, NodeGroup
+from cdk_training_cluster import Capacity, NodeGroup
 from cdk_training_cluster.nodes import launch_dialect
-from cdk_training_cluster.nodes.fleet_owners import FleetOwners, MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import FleetOwners, MadeOwner
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.owners import Launch
 from cdk_training_cluster.nodes.reserved import Reserved
@@ -24,14 +25,14 @@ class _Services(FleetOwners):
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:
         return _DIALECTS.get(node_group.name.partition("-")[0])
 
-    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         return MadeOwner(resource=CfnResource(fleet, "Owner", type="AWS::Example::Owner"))
 
-    def node_setup(self, fleet: NodeFleet) -> NodeSetup:  # noqa: ARG002
+    def node_setup(self, fleet: Fleet) -> NodeSetup:  # noqa: ARG002
         part = ec2.MultipartBody.from_raw_body(content_type="application/node.eks.aws", body="kind: NodeConfig")
         return NodeSetup(user_data_parts=[part])
 
-    def security_groups(self, fleet: NodeFleet) -> Sequence[str]:  # noqa: ARG002
+    def security_groups(self, fleet: Fleet) -> Sequence[str]:  # noqa: ARG002
         return ["sg-1"]
 
 

@@ -3,7 +3,7 @@
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import get_type_hints
 
 import pytest
@@ -14,8 +14,10 @@ from aws_cdk.assertions import Template
 import cdk_training_cluster
 from cdk_training_cluster import NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output
 from cdk_training_cluster.core.dashboards.rows import DashboardRow
+from cdk_training_cluster.nodes.fleet import Fleet
 from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.launch_dialect import BATCH, LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_role import make_node_role
@@ -48,27 +50,27 @@ class _Engine(Orchestrator):
     def warnings(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002
         yield Problem(setting=("batch",), message="it surprises", rule="exampleWarning")
 
-    def make_role(self, cluster: TrainingCluster) -> iam.Role:
-        return make_node_role(cluster, path="/engine/", services=["ec2.amazonaws.com", "batch.amazonaws.com"])
+    def make_role(self, base: ClusterBase) -> iam.Role:
+        return make_node_role(base.scope, path="/engine/", services=["ec2.amazonaws.com", "batch.amazonaws.com"])
 
-    def make_control(self, cluster: TrainingCluster, together: ClusterContext) -> None:
-        self.calls.append(f"control of {cluster.cluster_name} with {len(together.nodes)} group")
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002
+        self.calls.append(f"control of {base.cluster_name} with {len(together.nodes)} group")
 
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:  # noqa: ARG002
         return BATCH
 
-    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         self.calls.append(f"owner of {fleet.node_group.name} from {len(launches)} template")
         return MadeOwner(resource=CfnResource(fleet, "Environment", type="AWS::Example::Environment"))
 
-    def make_rest(self, cluster: TrainingCluster) -> None:
-        self.calls.append(f"rest after {cluster.node_group('workers').owner.node.id}")
+    def make_rest(self, base: ClusterBase, shared: SharedParts, fleets: Mapping[str, NodeFleet]) -> None:  # noqa: ARG002
+        self.calls.append(f"rest after {fleets['workers'].owner.node.id}")
 
-    def rows(self, cluster: TrainingCluster) -> Sequence[DashboardRow]:  # noqa: ARG002
+    def rows(self) -> Sequence[DashboardRow]:
         return [DashboardRow(title="Jobs of the engine", panels=[])]
 
-    def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:
-        yield Output(name="QueueOfTheEngine", value=cluster.cluster_name, description="Where jobs go")
+    def outputs(self, cluster_name: str) -> Iterator[Output]:
+        yield Output(name="QueueOfTheEngine", value=cluster_name, description="Where jobs go")
 
 
 def test_an_engine_makes_control_owners_and_rest_in_this_order() -> None:

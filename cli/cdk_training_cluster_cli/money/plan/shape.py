@@ -146,12 +146,12 @@ def shape_of(cluster: ClusterFile) -> ClusterShape:
             storage_series=watched.storage_series,
             prometheus_seconds=None if made.prometheus is None else made.prometheus.collector.interval_seconds,
             orchestrator_units=_orchestrator_units(made),
-            billing_starts=made.orchestrator.billing_starts(made),
+            billing_starts=made.orchestrator.billing_starts(),
         )
 
 
 def _orchestrator_units(made: TrainingCluster) -> Mapping[str, Decimal]:
-    units = dict(made.orchestrator.hourly_units(made))
+    units = dict(made.orchestrator.hourly_units())
     for fleet in made.node_groups:
         for name, each in made.orchestrator.node_units(fleet).items():
             units[name] = units.get(name, Decimal(0)) + each * fleet.node_group.count

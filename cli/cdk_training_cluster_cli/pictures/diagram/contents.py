@@ -119,7 +119,10 @@ def _inside(made: TrainingCluster, resources: Resources) -> Iterator[Box]:
 def _jobs(made: TrainingCluster) -> Iterator[Box]:
     orchestrator = made.orchestrator
     if orchestrator.kind is not OrchestratorKind.NONE:
-        lines = [*orchestrator.describe(made), *(f"output {each.name}" for each in orchestrator.outputs(made))]
+        lines = [
+            *orchestrator.describe(),
+            *(f"output {each.name}" for each in orchestrator.outputs(made.cluster_name)),
+        ]
         engine = Box(title=orchestrator.kind.value, lines=lines, color=Color.NODES)
         yield Box(title="Jobs", inner=[engine], columns=1, color=Color.NODES)
 

@@ -59,7 +59,7 @@ def prices_for(questions: Questions, given: Sequence[str], cluster: ClusterFile)
     with built_stacks(cluster) as (_, stack):
         made = stack.training_cluster
         engine = made.orchestrator
-        units = [engine.hourly_units(made), *(engine.node_units(fleet) for fleet in made.node_groups)]
+        units = [engine.hourly_units(), *(engine.node_units(fleet) for fleet in made.node_groups)]
     names = sorted({name for name in chain(*units) if not has_source(name, cluster.region)} - stated.keys())
     if names and questions.ask is None:
         options = " ".join(f"--price {name}=USD" for name in names)

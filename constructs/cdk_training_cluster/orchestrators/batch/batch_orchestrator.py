@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from aws_cdk import Fn, RemovalPolicy
 from aws_cdk import aws_batch as batch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from constructs import Construct
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.nodes import launch_dialect
-from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
@@ -29,9 +31,6 @@ from cdk_training_cluster.orchestrators.batch.settings import BatchJob, BatchQue
 from cdk_training_cluster.orchestrators.batch.template_rules import REASONS
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
-
-if TYPE_CHECKING:
-    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 _ECS_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
 
@@ -72,9 +71,9 @@ class BatchOrchestrator(Orchestrator):
         """Yield what is allowed and will surprise."""
         yield from broken(BATCH_RULES, BatchContext(batch=self.batch, cluster=together), level=Level.WARNING)
 
-    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the nodes' role, with which the ECS agent takes jobs."""
-        role = make_node_role(cluster)
+        role = make_node_role(base.scope)
         role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name(_ECS_POLICY))
         acknowledge(
             role,
@@ -83,17 +82,17 @@ class BatchOrchestrator(Orchestrator):
         )
         return role
 
-    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_job_role(self, base: ClusterBase, role: iam.Role) -> iam.Role:  # noqa: ARG002 - containers do not get it from nodes
         """Make the role of the jobs' containers."""
-        return make_job_role(cluster, services=["ecs-tasks.amazonaws.com"])
+        return make_job_role(base.scope, services=["ecs-tasks.amazonaws.com"])
 
-    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:  # noqa: ARG002 - the settings say it
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002 - the settings say it
         """Make the log group of the jobs' output."""
         self.log_group = logs.LogGroup(
-            cluster,
+            base.scope,
             "JobLogs",
             retention=logs.RetentionDays.THREE_MONTHS,
-            encryption_key=cluster.encryption_key,
+            encryption_key=base.encryption_key,
             removal_policy=RemovalPolicy.DESTROY,
         )
 
@@ -101,11 +100,11 @@ class BatchOrchestrator(Orchestrator):
         """Return what launch templates for Batch say: the image is Batch's own, or the user's."""
         return replace(launch_dialect.BATCH, image=node_group.machine_image is not None)
 
-    def node_setup(self, fleet: NodeFleet) -> NodeSetup:  # noqa: ARG002 - the same for all
+    def node_setup(self, fleet: Fleet) -> NodeSetup:  # noqa: ARG002 - the same for all
         """Return what differs in the set-up of nodes: the ECS agent's settings."""
         return NodeSetup(user_data_parts=[agent_part()])
 
-    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
         """Make a node group's compute environment."""
         environment = make_environment(
             fleet,
@@ -119,45 +118,45 @@ class BatchOrchestrator(Orchestrator):
         )
         return MadeOwner(resource=environment, settings=settings)
 
-    def make_rest(self, cluster: "TrainingCluster") -> None:
+    def make_rest(self, base: ClusterBase, shared: SharedParts, fleets: Mapping[str, NodeFleet]) -> None:
         """Make the queues and the job definitions."""
         for queue in self.batch.all_queues:
-            self.queues[queue.name] = self._make_queue(cluster, queue)
+            self.queues[queue.name] = self._make_queue(base.scope, queue)
         for job in self.batch.jobs:
             self.job_definitions[job.name] = make_job_definition(
-                cluster,
+                base.scope,
                 job,
-                fleet=self._fleet(cluster, job),
-                name=f"{cluster.cluster_name}-{job.name}",
-                role=cluster.job_role,
+                fleet=fleets[self._group_of(job)],
+                name=f"{base.cluster_name}-{job.name}",
+                role=shared.job_role,
                 log_group=self.log_group,
-                environment={} if cluster.checkpoints is None else cluster.checkpoints.environment,
+                environment={} if base.checkpoints is None else base.checkpoints.environment,
             )
 
-    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:
+    def outputs(self, cluster_name: str) -> Iterator[Output]:
         """Yield the queues' names, and the command that submits each job."""
         for name in self.queues:
             yield Output(name=f"JobQueue{_camel(name)}", value=self._queue_name(name), description="A job queue")
         for job in self.batch.jobs:
-            queue = self._queue_of(cluster, job)
+            queue = self._queue_of(job)
             yield Output(
                 name=f"Submit{_camel(job.name)}Command",
                 value=submit_command(
                     self._queue_name(queue.name),
-                    f"{cluster.cluster_name}-{job.name}",
+                    f"{cluster_name}-{job.name}",
                     job.name,
                     shared=bool(queue.shares),
                 ),
                 description=f"Submits the job {job.name}",
             )
 
-    def _make_queue(self, cluster: "TrainingCluster", queue: BatchQueue) -> batch.CfnJobQueue:
-        policy = None if not queue.shares else _make_policy(cluster, queue.name, queue.shares)
+    def _make_queue(self, scope: Construct, queue: BatchQueue) -> batch.CfnJobQueue:
+        policy = None if not queue.shares else _make_policy(scope, queue.name, queue.shares)
         names = list(self._environments) if queue.node_groups is None else queue.node_groups
         capacity, never = self.batch.capacity_timeout, self.batch.unplaceable_timeout
         limits = [(reason, capacity if reason.startswith("CAPACITY") else never) for reason in REASONS]
         return batch.CfnJobQueue(
-            cluster,
+            scope,
             f"Queue{queue.name}",
             priority=queue.priority,
             state="ENABLED",
@@ -179,17 +178,17 @@ class BatchOrchestrator(Orchestrator):
     def _queue_name(self, name: str) -> str:
         return Fn.select(1, Fn.split("/", self.queues[name].ref))
 
-    def _fleet(self, cluster: "TrainingCluster", job: BatchJob) -> NodeFleet:
-        return cluster.node_groups[0] if job.node_group is None else cluster.node_group(job.node_group)
+    def _group_of(self, job: BatchJob) -> str:
+        return next(iter(self._environments)) if job.node_group is None else job.node_group
 
-    def _queue_of(self, cluster: "TrainingCluster", job: BatchJob) -> BatchQueue:
-        name = self._fleet(cluster, job).node_group.name
+    def _queue_of(self, job: BatchJob) -> BatchQueue:
+        name = self._group_of(job)
         return next(each for each in self.batch.all_queues if each.node_groups is None or name in each.node_groups)
 
 
-def _make_policy(cluster: "TrainingCluster", name: str, shares: Mapping[str, float]) -> batch.CfnSchedulingPolicy:
+def _make_policy(scope: Construct, name: str, shares: Mapping[str, float]) -> batch.CfnSchedulingPolicy:
     return batch.CfnSchedulingPolicy(
-        cluster,
+        scope,
         f"Shares{name}",
         fairshare_policy=batch.CfnSchedulingPolicy.FairsharePolicyProperty(
             share_distribution=[

@@ -4,7 +4,7 @@ from aws_cdk import Duration, Fn
 from aws_cdk import aws_batch as batch
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster.nodes.node_fleet import NodeFleet
+from cdk_training_cluster.nodes.fleet import Fleet
 from cdk_training_cluster.nodes.owners import Launch
 
 _Environment = batch.CfnComputeEnvironment
@@ -34,7 +34,7 @@ def agent_part() -> ec2.MultipartBody:
 
 
 def make_environment(
-    fleet: NodeFleet, launch: Launch, *, scale_down_delay: Duration | None, update_timeout: Duration
+    fleet: Fleet, launch: Launch, *, scale_down_delay: Duration | None, update_timeout: Duration
 ) -> batch.CfnComputeEnvironment:
     """Make the compute environment of a node group, with no nodes; later deployments change it in place.
 

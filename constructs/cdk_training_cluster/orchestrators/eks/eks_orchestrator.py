@@ -7,11 +7,12 @@ from decimal import Decimal
 
 from aws_cdk import aws_iam as iam
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
-from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.core.conditions import HERE
-from cdk_training_cluster.nodes import NodeFleet, NodeGroup, launch_dialect
-from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes import NodeGroup, launch_dialect
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
@@ -67,32 +68,32 @@ class EksOrchestrator(Orchestrator):
         """Yield what EKS refuses."""
         yield from broken(EKS_RULES, EksContext(settings=self.settings, together=together))
 
-    def make_role(self, cluster: TrainingCluster) -> iam.Role:
+    def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the nodes' role, with what joins nodes to the cluster and pulls images."""
-        role = super().make_role(cluster)
+        role = super().make_role(base)
         add_managed_policies(role, *NODE_POLICIES)
         return role
 
-    def make_job_role(self, cluster: TrainingCluster) -> iam.Role:
+    def make_job_role(self, base: ClusterBase, role: iam.Role) -> iam.Role:  # noqa: ARG002 - pods do not get it from nodes
         """Make the role of jobs' pods."""
-        return make_job_role(cluster, eks_cluster_arn=HERE.arn("eks", f"cluster/{cluster.cluster_name}"))
+        return make_job_role(base.scope, eks_cluster_arn=HERE.arn("eks", f"cluster/{base.cluster_name}"))
 
-    def make_control(self, cluster: TrainingCluster, together: ClusterContext) -> None:  # noqa: ARG002 - it is for all
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002 - it is for all
         """Make the control plane, the system nodes and the add-ons."""
-        files = cluster.file_system
+        files = base.file_system
         self.control_plane = EksControlPlane(
-            cluster,
+            base.scope,
             "Eks",
-            cluster_name=cluster.cluster_name,
-            network=cluster.network,
+            cluster_name=base.cluster_name,
+            network=base.network,
             settings=self.settings,
-            encryption_key=cluster.encryption_key,
+            encryption_key=base.encryption_key,
         )
         add_ons = chosen_add_ons(self.settings.add_ons, file_system=files is not None)
         self.control_plane.make_add_ons(add_ons)
         give_pods_role(
-            cluster,
-            cluster.job_role,
+            base.scope,
+            shared.job_role,
             eks_cluster=self.control_plane.cluster.ref,
             namespaces=self.settings.job_namespaces,
         )
@@ -105,14 +106,14 @@ class EksOrchestrator(Orchestrator):
             return launch_dialect.EKS
         return replace(launch_dialect.EKS, image=False)
 
-    def security_groups(self, fleet: NodeFleet) -> Sequence[str]:  # noqa: ARG002 - the same for all
+    def security_groups(self, fleet: Fleet) -> Sequence[str]:  # noqa: ARG002 - the same for all
         """Return the cluster security group, which EKS adds to no template that names groups.
 
         Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html#launch-template-security-groups
         """
         return (self.control_plane.cluster.attr_cluster_security_group_id,)
 
-    def node_setup(self, fleet: NodeFleet) -> NodeSetup:
+    def node_setup(self, fleet: Fleet) -> NodeSetup:
         """Return the part of the user data that joins a node to the cluster."""
         group, info = fleet.node_group, fleet.instance_type
         part = node_config(self.control_plane.cluster, group, info)
@@ -121,7 +122,7 @@ class EksOrchestrator(Orchestrator):
             user_data_parts=() if part is None else (part,), joins_disks=not nodeadm_takes_disks(group, info)
         )
 
-    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it
         """Make the managed node group, with no nodes."""
         group = make_managed_node_group(fleet, self.control_plane.cluster, self.settings, launches[0].template)
         keep_fixed_tags(group)
@@ -131,7 +132,7 @@ class EksOrchestrator(Orchestrator):
         owner = OwnerSettings(kind=OwnerKind.EKS_NODEGROUP, id=group.ref, options=options)
         return MadeOwner(resource=group, settings=owner)
 
-    def hourly_units(self, cluster: TrainingCluster) -> Mapping[str, Decimal]:
+    def hourly_units(self) -> Mapping[str, Decimal]:
         """Return that the control plane and the system nodes run around the clock; extended support has a start.
 
         Source: https://aws.amazon.com/eks/pricing/
@@ -139,11 +140,11 @@ class EksOrchestrator(Orchestrator):
         nodes = self.settings.system_nodes
         return {
             "eks-control-plane": Decimal(1),
-            **dict.fromkeys(self.billing_starts(cluster), Decimal(1)),
+            **dict.fromkeys(self.billing_starts(), Decimal(1)),
             **own_nodes(nodes.instance_type, nodes.count, volume_gib=SYSTEM_VOLUME_GIB),
         }
 
-    def billing_starts(self, cluster: TrainingCluster) -> Mapping[str, datetime]:  # noqa: ARG002 - the settings say it
+    def billing_starts(self) -> Mapping[str, datetime]:
         """Return when standard support of the Kubernetes version ends, from when on EKS bills extended support.
 
         Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-extended-support.html
@@ -151,17 +152,17 @@ class EksOrchestrator(Orchestrator):
         ends = SUPPORT_ENDS.get(self.settings.kubernetes_version)
         return {} if ends is None else {"eks-extended-support": datetime.combine(ends[0], time(), UTC)}
 
-    def describe(self, cluster: TrainingCluster) -> Iterator[str]:  # noqa: ARG002 - the settings say it
+    def describe(self) -> Iterator[str]:
         """Yield what EKS does with broken nodes."""
         yield "EKS reboots or replaces broken nodes" if self.settings.node_repair else "EKS repairs no broken nodes"
 
-    def outputs(self, cluster: TrainingCluster) -> Iterator[Output]:
+    def outputs(self, cluster_name: str) -> Iterator[Output]:
         """Yield the command that lets kubectl into the cluster."""
         role = self.control_plane.admin_role
         as_whom = "" if role is None else f" --role-arn {role.role_arn}"
         yield Output(
             name="KubeconfigCommand",
-            value=f"aws eks update-kubeconfig --region {HERE.region} --name {cluster.cluster_name}{as_whom}",
+            value=f"aws eks update-kubeconfig --region {HERE.region} --name {cluster_name}{as_whom}",
             description="Lets kubectl into the EKS cluster",
         )
 

@@ -6,7 +6,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes import NodeFleet, NodeGroup
+from cdk_training_cluster.nodes import NodeGroup
+from cdk_training_cluster.nodes.fleet import Fleet
 from cdk_training_cluster.orchestrators.eks.control_plane import SERVICE_RANGE
 from cdk_training_cluster.orchestrators.eks.images import ami_type
 from cdk_training_cluster.orchestrators.eks.rules import MAX_NODES
@@ -21,7 +22,7 @@ SPOT_TAINT = "cdk-training-cluster/spot"
 
 
 def make_managed_node_group(
-    fleet: NodeFleet, cluster: eks.CfnCluster, settings: EksSettings, template: ec2.LaunchTemplate
+    fleet: Fleet, cluster: eks.CfnCluster, settings: EksSettings, template: ec2.LaunchTemplate
 ) -> eks.CfnNodegroup:
     """Make the managed node group of a node group, with no nodes.
 

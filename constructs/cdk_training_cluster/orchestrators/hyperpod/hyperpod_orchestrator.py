@@ -6,20 +6,23 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.core.acknowledgements import ignore_lint, warn
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import Mount
-from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.job_role import make_job_role
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.layouts import launch_layouts
+from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.node_group import NodeGroup
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.owners import Launch
@@ -40,10 +43,6 @@ from cdk_training_cluster.prices.watching import sum_units
 from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
-
-if TYPE_CHECKING:
-    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
-    from cdk_training_cluster.nodes.node_fleet import NodeFleet
 
 _PRICES: Final = (
     "SageMaker bills HyperPod's nodes at prices of its own, which the price book does not have: plan shows them as "
@@ -84,45 +83,45 @@ class HyperPodOrchestrator(Orchestrator):
         yield from broken(HYPERPOD_RULES, context, level=Level.WARNING)
         yield Problem(setting=("hyperpod",), message=_PRICES, rule="hyperpodPrices")
 
-    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the execution role."""
-        return make_execution_role(cluster, self.kind, cluster_name=cluster.cluster_name)
+        return make_execution_role(base.scope, self.kind, cluster_name=base.cluster_name)
 
-    def make_job_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_job_role(self, base: ClusterBase, role: iam.Role) -> iam.Role:
         """Make the role of jobs' pods on EKS; on Slurm jobs have the execution role."""
         arn = self.settings.eks_cluster_arn
-        return cluster.role if arn is None else make_job_role(cluster, eks_cluster_arn=arn)
+        return role if arn is None else make_job_role(base.scope, eks_cluster_arn=arn)
 
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect | None:  # noqa: ARG002 - all groups alike
         """Return None: HyperPod takes no launch template."""
         return None
 
-    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:  # noqa: ARG002 - as the base
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002 - as the base
         """Make the HyperPod cluster; its node groups join its list as they are made."""
-        name = cluster.cluster_name
+        name = base.cluster_name
         if is_unknown(name) or not _CLUSTER_NAME.fullmatch(name):
             raise ValueError(
                 "cluster_name must be known when the template is made and be at most 63 letters, digits and hyphens "
                 f"between them for HyperPod, got {shown(name)}: give one"
             )
-        if cluster.file_system is not None and any(each.preload for each in cluster.file_system.datasets):
+        if base.file_system is not None and any(each.preload for each in base.file_system.datasets):
             warn(
-                cluster,
+                base.scope,
                 "hyperpodPreload",
                 "preload sends commands to EC2 instances, and HyperPod's nodes are none of the account's: data sets "
                 "are loaded when they are first read. Leave preload out.",
             )
-        if cluster.encryption_key is not None:
-            for statement in key_statements(cluster.encryption_key):
-                cluster.role.add_to_policy(statement)
+        if base.encryption_key is not None:
+            for statement in key_statements(base.encryption_key):
+                shared.role.add_to_policy(statement)
         if self.settings.eks_cluster_arn is not None:
             give_pods_role(
-                cluster,
-                cluster.job_role,
+                base.scope,
+                shared.job_role,
                 eks_cluster=Fn.select(1, Fn.split(":cluster/", self.settings.eks_cluster_arn)),
                 namespaces=self.settings.job_namespaces,
             )
-        self._groups = list(self._slurm_groups(cluster))
+        self._groups = list(self._slurm_groups(base, shared.role))
         on_slurm = self.settings.engine is HyperPodEngine.SLURM
         percent = self.settings.tiered_storage_percent
         properties = {
@@ -136,10 +135,10 @@ class HyperPodOrchestrator(Orchestrator):
             **({} if on_slurm else {"Orchestrator": {"Eks": {"ClusterArn": self.settings.eks_cluster_arn}}}),
             "VpcConfig": {
                 "SecurityGroupIds": [
-                    *(group.security_group_id for group in cluster.connections.security_groups),
+                    *(group.security_group_id for group in base.network.connections.security_groups),
                     *(() if self.settings.eks_security_group_id is None else (self.settings.eks_security_group_id,)),
                 ],
-                "Subnets": [cluster.network.node_subnet.subnet_id],
+                "Subnets": [base.network.node_subnet.subnet_id],
             },
             "InstanceGroups": self._groups,
             **(
@@ -148,16 +147,16 @@ class HyperPodOrchestrator(Orchestrator):
                 else {"TieredStorageConfig": {"Mode": "Enable", "InstanceMemoryAllocationPercentage": percent}}
             ),
         }
-        self.cluster = sagemaker.CfnCluster(cluster, "HyperPod")
+        self.cluster = sagemaker.CfnCluster(base.scope, "HyperPod")
         for key, value in properties.items():
             self.cluster.add_property_override(key, value)
         # SageMaker launches the controller at once, and makes network interfaces with the role's own policy.
         # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites-iam.html
-        self.cluster.node.add_dependency(cluster.role)
+        self.cluster.node.add_dependency(shared.role)
         # CDK names the role itself beside its policy, though a reference says as much: cfn-lint W3005.
         ignore_lint(self.cluster, "W3005")
 
-    def make_owner(self, fleet: "NodeFleet", launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002
         """Add the group to the HyperPod cluster."""
         group = fleet.node_group
         layout = next(iter(launch_layouts(group, fleet.instance_types, self.kind)))
@@ -199,15 +198,15 @@ class HyperPodOrchestrator(Orchestrator):
             size_permissions=tuple(self._caller_statements(fleet.encryption_key, image)),
         )
 
-    def make_rest(self, cluster: "TrainingCluster") -> None:
+    def make_rest(self, base: ClusterBase, shared: SharedParts, fleets: Mapping[str, NodeFleet]) -> None:  # noqa: ARG002 - as the base
         """Make task governance."""
         classes = self.settings.priority_classes
         if classes:
             weights = sorted(classes.items(), key=lambda each: (-each[1], each[0]))
             self.governance = sagemaker.CfnClusterSchedulerConfig(
-                cluster,
+                base.scope,
                 "TaskGovernance",
-                name=f"{cluster.cluster_name[:56]}-policy",
+                name=f"{base.cluster_name[:56]}-policy",
                 cluster_arn=self.cluster.attr_cluster_arn,
                 scheduler_config=sagemaker.CfnClusterSchedulerConfig.SchedulerConfigProperty(
                     fair_share="Enabled",
@@ -222,34 +221,34 @@ class HyperPodOrchestrator(Orchestrator):
         """Return the name that SageMaker sells a type under, at a price of its own."""
         return sagemaker_name(instance_type)
 
-    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
+    def hourly_units(self) -> Mapping[str, Decimal]:
         """Return that Slurm's own nodes run around the clock."""
         return sum_units(own_nodes(each, 1) for each in self._own_types.values())
 
-    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
+    def describe(self) -> Iterator[str]:
         """Yield Slurm's own nodes, and what HyperPod does with broken ones."""
         yield from (f"{name}: 1 x {instance_type}" for name, instance_type in self._own_types.items())
         automatic = self.settings.node_recovery is NodeRecovery.AUTOMATIC
         yield "HyperPod reboots or replaces broken nodes" if automatic else "HyperPod repairs no broken nodes"
 
-    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:
+    def outputs(self, cluster_name: str) -> Iterator[Output]:
         """Yield the HyperPod cluster's ARN."""
         yield Output(
             name="HyperPodClusterArn",
             value=self.cluster.attr_cluster_arn,
-            description=f"The HyperPod cluster {cluster.cluster_name}",
+            description=f"The HyperPod cluster {cluster_name}",
         )
 
-    def _slurm_groups(self, cluster: "TrainingCluster") -> Iterator[dict[str, Any]]:
+    def _slurm_groups(self, base: ClusterBase, role: iam.IRole) -> Iterator[dict[str, Any]]:
         """Yield Slurm's own instance groups, which run as long as the cluster is there."""
         for name, instance_type in self._own_types.items():
             yield {
                 "InstanceGroupName": name,
                 "InstanceType": instance_type,
                 "InstanceCount": 1,
-                "ExecutionRole": cluster.role.role_arn,
+                "ExecutionRole": role.role_arn,
                 **self._slurm(name.capitalize()),
-                **self._storage(cluster.mount, cluster.encryption_key),
+                **self._storage(base.mount, base.encryption_key),
             }
 
     @property

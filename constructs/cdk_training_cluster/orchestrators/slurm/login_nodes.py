@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aws_cdk import Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_pcs as pcs
 from constructs import Construct
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.core.acknowledgements import default_child
 from cdk_training_cluster.instance_types import InstanceTypeInfo, NetworkCard
 from cdk_training_cluster.nodes.bootstrap import NodeBootstrap
@@ -17,34 +17,37 @@ from cdk_training_cluster.orchestrators.slurm.rules import LOGIN_GROUP
 from cdk_training_cluster.orchestrators.slurm.settings import LoginNodes
 from cluster_contract.tags import CLUSTER_TAG
 
-if TYPE_CHECKING:
-    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
-
 
 def make_login_group(
-    cluster: "TrainingCluster", slurm: pcs.CfnCluster, login: LoginNodes, *, scripts_after: Sequence[Path]
+    base: ClusterBase,
+    shared: SharedParts,
+    slurm: pcs.CfnCluster,
+    login: LoginNodes,
+    *,
+    scripts_after: Sequence[Path],
 ) -> pcs.CfnComputeNodeGroup:
     """Make the compute node group of the login nodes, which is in no queue.
 
     Args:
-        cluster: The training cluster.
+        base: What the training cluster has.
+        shared: What its nodes share.
         slurm: The cluster of AWS PCS.
         login: What the nodes are.
         scripts_after: Files to run as root when a node is set up.
 
     Source: https://docs.aws.amazon.com/pcs/latest/userguide/working-with_login-nodes_compute-node-groups.html
     """
-    scope = Construct(cluster, "Login")
+    scope = Construct(base.scope, "Login")
     info, image = _type_of(login), pcs_image(login.architecture)
     bootstrap = NodeBootstrap(
         scope,
         "Bootstrap",
-        cluster_name=cluster.cluster_name,
+        cluster_name=base.cluster_name,
         node_group=LOGIN_GROUP,
-        role=cluster.role,
-        job_role=cluster.job_role,
+        role=shared.role,
+        job_role=shared.job_role,
         instance_type=info,
-        mount=cluster.mount,
+        mount=base.mount,
         scripts_after=scripts_after,
     )
     user_data = ec2.MultipartUserData()
@@ -57,7 +60,7 @@ def make_login_group(
         login.root_volume_gib,
         volume_type=ec2.EbsDeviceVolumeType.GP3,
         encrypted=True,
-        kms_key=cluster.encryption_key,
+        kms_key=base.encryption_key,
         delete_on_termination=True,
     )
     template = ec2.LaunchTemplate(
@@ -72,11 +75,11 @@ def make_login_group(
     # https://docs.aws.amazon.com/pcs/latest/userguide/working-with_networking_sg.html
     interface = {
         "DeviceIndex": 0,
-        "Groups": [cluster.network.security_group.security_group_id],
+        "Groups": [base.network.security_group.security_group_id],
         "DeleteOnTermination": True,
     }
     default_child(template).add_property_override("LaunchTemplateData.NetworkInterfaces", [interface])
-    Tags.of(scope).add("Name", f"{cluster.cluster_name}/{LOGIN_GROUP}", priority=_ABOVE_DEFAULT)
+    Tags.of(scope).add("Name", f"{base.cluster_name}/{LOGIN_GROUP}", priority=_ABOVE_DEFAULT)
     # The functions take what has the cluster's tag for nodes of it, and would report that it idles.
     Tags.of(template).remove(CLUSTER_TAG, priority=_ABOVE_DEFAULT)
     group = pcs.CfnComputeNodeGroup(
@@ -84,8 +87,8 @@ def make_login_group(
         "ComputeNodeGroup",
         name=LOGIN_GROUP,
         cluster_id=slurm.attr_id,
-        subnet_ids=[cluster.network.node_subnet.subnet_id],
-        iam_instance_profile_arn=cluster.instance_profile.instance_profile_arn,
+        subnet_ids=[base.network.node_subnet.subnet_id],
+        iam_instance_profile_arn=shared.instance_profile.instance_profile_arn,
         custom_launch_template=pcs.CfnComputeNodeGroup.CustomLaunchTemplateProperty(
             template_id=template.launch_template_id, version=template.latest_version_number
         ),
@@ -95,9 +98,9 @@ def make_login_group(
         ),
         purchase_option="ONDEMAND",
     )
-    group.node.add_dependency(*cluster.network.way_out)
-    if cluster.file_system is not None:
-        group.node.add_dependency(*cluster.file_system.access_rules)
+    group.node.add_dependency(*base.network.way_out)
+    if base.file_system is not None:
+        group.node.add_dependency(*base.file_system.access_rules)
     return group
 
 

@@ -4,16 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from aws_cdk import Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_pcs as pcs
 
+from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator, Output, own_nodes
 from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.nodes import launch_dialect
-from cdk_training_cluster.nodes.fleet_owners import MadeOwner, NodeSetup
+from cdk_training_cluster.nodes.fleet import Fleet, NodeSetup
+from cdk_training_cluster.nodes.fleet_owners import MadeOwner
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
 from cdk_training_cluster.nodes.launch_dialect import LaunchTemplateDialect
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
@@ -36,9 +37,6 @@ from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
 from cdk_training_cluster.validation.rule import Level, Problem, broken
 from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_contract.tags import COUNT_TAG
-
-if TYPE_CHECKING:
-    from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 
 ROLE_PATH = "/aws-pcs/"
 """PCS takes roles of this path only.
@@ -86,23 +84,23 @@ class SlurmOrchestrator(Orchestrator):
         """Yield what is allowed and will surprise."""
         yield from broken(SLURM_RULES, SlurmContext(slurm=self.slurm, cluster=together), level=Level.WARNING)
 
-    def make_role(self, cluster: "TrainingCluster") -> iam.Role:
+    def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the nodes' role, with which they join the cluster of AWS PCS."""
-        role = make_node_role(cluster, path=ROLE_PATH)
+        role = make_node_role(base.scope, path=ROLE_PATH)
         # The policy that AWS asks for: it names no resource.
         role.add_to_policy(iam.PolicyStatement(actions=["pcs:RegisterComputeNodeGroupInstance"], resources=["*"]))
         return role
 
-    def make_control(self, cluster: "TrainingCluster", together: ClusterContext) -> None:
+    def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002 - it has none
         """Make the cluster of AWS PCS and the delivery of its logs."""
         made = self._configuration = slurm_configuration(self.slurm, together)
-        network = cluster.network
+        network = base.network
         accounting = pcs.CfnCluster.AccountingProperty(
             mode="STANDARD" if self.slurm.accounting else "NONE",
             default_purge_time_in_days=self.slurm.accounting_days,
         )
         self.pcs_cluster = pcs.CfnCluster(
-            cluster,
+            base.scope,
             "Slurm",
             size=controller_size(self.slurm, together).value,
             scheduler=pcs.CfnCluster.SchedulerProperty(type="SLURM", version=made.version),
@@ -125,7 +123,7 @@ class SlurmOrchestrator(Orchestrator):
                 ],
             ),
         )
-        deliver_logs(cluster, self.pcs_cluster, encryption_key=cluster.encryption_key)
+        deliver_logs(base.scope, self.pcs_cluster, encryption_key=base.encryption_key)
 
     def dialect(self, node_group: NodeGroup) -> LaunchTemplateDialect:  # noqa: ARG002 - the same for all
         """Return what launch templates for AWS PCS say."""
@@ -135,7 +133,7 @@ class SlurmOrchestrator(Orchestrator):
         """Return what uses the key of encrypted root volumes to launch nodes."""
         return (KeyUser.PCS, KeyUser.SPOT) if node_group.capacity.uses_spot else (KeyUser.PCS,)
 
-    def node_setup(self, fleet: NodeFleet) -> NodeSetup:
+    def node_setup(self, fleet: Fleet) -> NodeSetup:
         """Return what differs in the set-up of nodes: what verifies them for jobs, and homes on the file system."""
         # Partitions of GPUs are made before anything opens a GPU, and what Slurm runs is there before slurmd starts.
         # https://docs.aws.amazon.com/pcs/latest/userguide/mig-configuration.html
@@ -144,7 +142,7 @@ class SlurmOrchestrator(Orchestrator):
         install.write_text(install_script(self._node_facts(fleet)), encoding="utf-8")
         return NodeSetup(scripts_before=[install], scripts_after=[] if fleet.mount is None else [_HOME])
 
-    def _node_facts(self, fleet: NodeFleet) -> NodeFacts:
+    def _node_facts(self, fleet: Fleet) -> NodeFacts:
         info, sharing = fleet.instance_type, fleet.node_group.gpu_sharing
         profiles = {} if sharing is None else sharing.partitions_of(info)
         return NodeFacts(
@@ -153,7 +151,7 @@ class SlurmOrchestrator(Orchestrator):
             mig_profiles=tuple(profile for profile, count in profiles.items() for _ in range(count)),
         )
 
-    def make_owner(self, fleet: NodeFleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
+    def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names what is reserved
         """Make a node group's compute node group."""
         group, made = fleet.node_group, self._configured(fleet.node_group.name)
         capacity = group.capacity
@@ -197,11 +195,11 @@ class SlurmOrchestrator(Orchestrator):
         )
         return MadeOwner(resource=owner, settings=settings)
 
-    def make_rest(self, cluster: "TrainingCluster") -> None:
+    def make_rest(self, base: ClusterBase, shared: SharedParts, fleets: Mapping[str, NodeFleet]) -> None:  # noqa: ARG002 - queues name owners
         """Make the queues and the login nodes."""
         for queue in self._made.queues:
             self.queues[queue.name] = pcs.CfnQueue(
-                cluster,
+                base.scope,
                 f"Queue{queue.name}",
                 name=queue.name,
                 cluster_id=self.pcs_cluster.attr_id,
@@ -219,10 +217,10 @@ class SlurmOrchestrator(Orchestrator):
                 ),
             )
         if self.slurm.login.count:
-            home = [_HOME] if cluster.file_system else []
-            make_login_group(cluster, self.pcs_cluster, self.slurm.login, scripts_after=home)
+            home = [_HOME] if base.file_system else []
+            make_login_group(base, shared, self.pcs_cluster, self.slurm.login, scripts_after=home)
 
-    def hourly_units(self, cluster: "TrainingCluster") -> Mapping[str, Decimal]:  # noqa: ARG002 - the settings say it
+    def hourly_units(self) -> Mapping[str, Decimal]:
         """Return what is billed by the hour whether or not nodes run; PCS manages login nodes like others."""
         size, login = self.pcs_cluster.size.lower(), self.slurm.login
         units = {f"aws-pcs-controller-{size}": Decimal(1)}
@@ -240,13 +238,13 @@ class SlurmOrchestrator(Orchestrator):
         """
         return {"aws-pcs-node": Decimal(1)}
 
-    def describe(self, cluster: "TrainingCluster") -> Iterator[str]:  # noqa: ARG002 - the settings say it
+    def describe(self) -> Iterator[str]:
         """Yield the version of Slurm, the controller's size and the queues."""
         yield f"Slurm {self.slurm.version.value} on AWS PCS, controller size {self.pcs_cluster.size}"
         for queue in self._made.queues:
             yield f"queue {queue.name}: {', '.join(queue.node_groups)}"
 
-    def outputs(self, cluster: "TrainingCluster") -> Iterator[Output]:  # noqa: ARG002 - the resource says it
+    def outputs(self, cluster_name: str) -> Iterator[Output]:  # noqa: ARG002 - the resource says it
         """Yield what a user needs to find the cluster."""
         yield Output(name="SlurmClusterId", value=self.pcs_cluster.attr_id, description="The cluster of AWS PCS")
 
