@@ -25,7 +25,7 @@ LIMITS = {
     "cluster_file/cdk_training_cluster_file": 2240,
     "constructs/cdk_training_cluster": 90,
     "constructs/cdk_training_cluster/capacity": 335,
-    "constructs/cdk_training_cluster/cluster": 585,
+    "constructs/cdk_training_cluster/cluster": 670,
     "constructs/cdk_training_cluster/core": 480,
     "constructs/cdk_training_cluster/functions": 880,
     "constructs/cdk_training_cluster/guardrails": 2155,

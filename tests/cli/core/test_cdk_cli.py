@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cdk_training_cluster_cli.core.cdk_cli import CLI_VERSION
 from cdk_training_cluster_cli.main import training_cluster
 
-_PROJECT = Path(__file__).parents[2]
+_PROJECT = Path(__file__).parents[3]
 _ACCOUNT = "123456789012"  # moto's
 _FILE = """name: pod
 availability_zone: us-east-1b

@@ -15,7 +15,7 @@ from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_cli.money.plan.command import _keep
 from cdk_training_cluster_cli.money.prices.cache import cache_file, keep_prices
 
-CLUSTERS = Path(__file__).parents[3] / "clusters"
+CLUSTERS = Path(__file__).parents[4] / "clusters"
 BASE_POD = str(CLUSTERS / "p4de.yaml")
 
 
