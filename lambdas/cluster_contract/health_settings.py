@@ -44,6 +44,8 @@ class HealthFunctionSettings(FunctionSettings):
         policy: What it may do, and how long it waits.
         topic_arn: The SNS topic that is notified. Empty: there is none.
         state_table: The name of the cluster's state table.
+        stack_id: The end of the id of the stack that the function and the cluster's Auto Scaling groups belong to:
+            `/` and its UUID, since an environment is small.
         region: The region that the function runs in.
     """
 
@@ -54,6 +56,7 @@ class HealthFunctionSettings(FunctionSettings):
     policy: HealthPolicySettings = HealthPolicySettings()
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     state_table: str = variable("STATE_TABLE")
+    stack_id: str = variable("STACK_ID")
     region: str = variable("AWS_REGION")
 
 

@@ -61,8 +61,9 @@ class PowerFunctionSettings(FunctionSettings):
         schedules: The schedules of its node groups, each once.
         topic_arn: The SNS topic that is notified when a problem begins and ends. Empty: there is none.
         state_table: The name of the cluster's state table.
-        stack_id: The id of the stack that the function belongs to. Items that another stack wrote are ignored unless
-            their owners are still there: a cluster that is deployed again starts.
+        stack_id: The id of the stack that the function and the cluster's Auto Scaling groups belong to. Items that
+            another stack wrote are ignored unless their owners are still there: a cluster that is deployed again
+            starts.
         region: The region that the function runs in.
         function: The function's name.
     """

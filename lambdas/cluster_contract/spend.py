@@ -82,6 +82,8 @@ class SpendFunctionSettings(FunctionSettings):
         topic_arn: The SNS topic that is notified. Empty: there is none.
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
         state_table: The name of the cluster's state table.
+        stack_id: The end of the id of the stack that the function and the cluster's Auto Scaling groups belong to:
+            `/` and its UUID, since an environment is small.
         region: The region that the function runs in.
     """
 
@@ -101,6 +103,7 @@ class SpendFunctionSettings(FunctionSettings):
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     power_function: str = variable("POWER_FUNCTION")
     state_table: str = variable("STATE_TABLE")
+    stack_id: str = variable("STACK_ID")
     region: str = variable("AWS_REGION")
 
 

@@ -14,6 +14,13 @@ COUNT_TAG = "cdk-training-cluster:count"
 """On a PCS compute node group: the count of its template. A deployment that changes the count changes the functions'
 settings later."""
 
+STACK_ID_TAG = "aws:cloudformation:stack-id"
+"""On an Auto Scaling group that CloudFormation made: the id of its stack. AWS refuses keys with this prefix from all
+others.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-autoscaling-autoscalinggroup-tagproperty.html
+"""
+
 KEEP_TAG = "cdk-training-cluster:keep"
 """On an instance or its owner: it is not stopped for being idle. On an instance: it is not rebooted or replaced for
 its health either."""

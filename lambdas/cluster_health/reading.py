@@ -85,7 +85,7 @@ class HealthReader:
         self._clients = clients
         self._failures = failures
         self._now = now
-        self.owners = make_owners(settings.groups, clients, settings.cluster, now)
+        self.owners = make_owners(settings.groups, clients, settings.cluster, now, stack_id=settings.stack_id)
 
     def read_groups(self, node_group: str | None = None) -> dict[str, OwnedGroup]:
         """Read the owners and nodes of node groups, by name. One that has two owners at the moment is left out.

@@ -47,7 +47,9 @@ class OwnerReader:
             logger: Where a note is mentioned that could not be written.
             now: The time.
         """
-        self._kinds = make_owners(settings.groups, clients, settings.cluster, now, tag=settings.tag)
+        self._kinds = make_owners(
+            settings.groups, clients, settings.cluster, now, stack_id=settings.stack_id, tag=settings.tag
+        )
         self._failures = failures
         self._ec2 = clients.ec2
         self._logger = logger

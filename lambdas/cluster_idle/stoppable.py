@@ -146,7 +146,8 @@ def _missing(owner: Owner, node_group: str, context: IdleContext) -> str:
     if node_group in context.unread:
         return f"{owner.description}, which owns nodes of {node_group}, could not be read"
     tag = f"{context.settings.tag} = {context.settings.cluster}"
-    return f"{owner.description}, which owns nodes of {node_group}, does not exist or does not have the tag {tag}"
+    what = f"{owner.description}, which owns nodes of {node_group},"
+    return f"{what} does not exist, is of another stack or does not have the tag {tag}"
 
 
 def _saves_nothing(instance: Instance) -> tuple[IdleVerdict, str]:

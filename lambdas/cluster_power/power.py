@@ -59,6 +59,7 @@ class Power:
             clients,
             settings.cluster,
             self._now,
+            stack_id=settings.stack_id,
             counts={name: group.count for name, group in settings.groups.items()},
             # Those that no node group has any longer are found by the cluster's tag.
             also=[OwnerKind.AUTO_SCALING_GROUP],

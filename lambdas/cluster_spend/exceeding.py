@@ -192,7 +192,8 @@ class Exceeding:
 
     def _read_owners(self, now: datetime) -> list[OwnedGroup]:
         found: list[OwnedGroup] = []
-        for owner in make_owners(self._settings.groups, self._clients, self._settings.cluster, now):
+        own = self._settings
+        for owner in make_owners(own.groups, self._clients, own.cluster, now, stack_id=own.stack_id):
             reading = owner.read()
             for error in reading.unread.values():
                 raise error

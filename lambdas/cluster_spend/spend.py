@@ -141,7 +141,7 @@ class SpendRun:
         elsewhere = {
             name: group for name, group in settings.groups.items() if not OWNER_KINDS[group.owner_kind].is_on_ec2
         }
-        for owner in make_owners(elsewhere, self._clients, settings.cluster, self._now):
+        for owner in make_owners(elsewhere, self._clients, settings.cluster, self._now, stack_id=settings.stack_id):
             reading = owner.read()
             for error in reading.unread.values():
                 raise error

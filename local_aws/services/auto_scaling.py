@@ -5,7 +5,8 @@ nothing and answer with EC2's own refusal.
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-launch-template.html
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
@@ -22,10 +23,27 @@ from local_aws.services.scaling_activities import remember
 
 GROUP_TAG = "aws:autoscaling:groupName"
 
+# What CloudFormation alone can write on a group: requests with such keys are refused. By region and name.
+_stack_tags: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
 # Parameters that moto's model has no place for, kept on the group as DescribeAutoScalingGroups names them.
 _KEPT = ("CapacityReservationSpecification", "DefaultInstanceWarmup", "DesiredCapacityType")
 
 _ROLES = {"autoscaling.amazonaws.com": "AWSServiceRoleForAutoScaling"}
+
+
+@contextmanager
+def tagged_by_stack(region: str, name: str, tags: Mapping[str, str]) -> Iterator[None]:
+    """Put tags of CloudFormation's own on a group that it makes meanwhile, and on all of the group's instances.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-autoscaling-autoscalinggroup-tagproperty.html
+    """
+    own = {"ResourceId": name, "ResourceType": "auto-scaling-group", "PropagateAtLaunch": True}
+    _stack_tags[region, name] = [{**own, "Key": key, "Value": value} for key, value in tags.items()]
+    try:
+        yield
+    finally:
+        del _stack_tags[region, name]
 
 
 def create_auto_scaling_group(response: Any) -> ActionResult:
@@ -54,7 +72,7 @@ def create_auto_scaling_group(response: Any) -> ActionResult:
         target_group_arns=params.get("TargetGroupARNs", []),
         placement_group=params.get("PlacementGroup"),
         termination_policies=params.get("TerminationPolicies", []),
-        tags=params.get("Tags", []),
+        tags=[*params.get("Tags", []), *_stack_tags.get((backend.region_name, name), [])],
         capacity_rebalance=params.get("CapacityRebalance", False),
         new_instances_protected_from_scale_in=params.get("NewInstancesProtectedFromScaleIn", False),
     )

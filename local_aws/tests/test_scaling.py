@@ -76,6 +76,10 @@ def test_a_node_has_every_interface_group_tag_and_volume_of_its_template(aws: Lo
     assert first["MetadataOptions"]["HttpTokens"] == "required"
     assert first["RootDeviceName"] == "/dev/xvda"
     tags = {tag["Key"]: tag["Value"] for tag in first["Tags"]}
+    stack = {key: tags.pop(key) for key in list(tags) if key.startswith("aws:cloudformation:")}
+    assert stack == {
+        tag["Key"]: tag["Value"] for tag in described["Tags"] if tag["Key"].startswith("aws:cloudformation:")
+    }
     assert tags == {
         "part": "node",
         "owner": "template",

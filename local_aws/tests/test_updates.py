@@ -1,6 +1,7 @@
 """What an update does: in place, by replacement, not at all, or undone."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,7 +60,37 @@ def test_a_group_changes_in_place_and_keeps_its_nodes_and_the_tags_of_others(
     group = _group(aws, before["Nodes"])
     assert group["LaunchTemplate"]["Version"] == "2"
     assert {instance["InstanceId"] for instance in group["Instances"]} == running
-    assert {tag["Key"]: tag["Value"] for tag in group["Tags"]} == {"owner": "changed", "stopped-by": "operator"}
+    assert {tag["Key"]: tag["Value"] for tag in group["Tags"]} == {
+        "owner": "changed",
+        "stopped-by": "operator",
+        "aws:cloudformation:stack-id": stacks.described(name)["StackId"],
+        "aws:cloudformation:stack-name": name,
+        "aws:cloudformation:logical-id": "Nodes",
+    }
+
+
+@pytest.mark.parametrize("key", ["aws:cloudformation:stack-id", "AWS:cloudformation:stack-id"])
+def test_nobody_else_writes_the_tags_of_cloudformation_on_a_group(
+    aws: LocalAws, stacks: Stacks, nodes: Template, key: str
+) -> None:
+    group = stacks.physical_ids(stacks.create(_bare(nodes)))["Nodes"]
+    before = _group(aws, group)["Tags"]
+    scaling = aws.client("autoscaling")
+    tag = {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key, "Value": "other"}
+    template = _group(aws, group)["LaunchTemplate"]["LaunchTemplateId"]
+    other = {"AutoScalingGroupName": "other", "MinSize": 0, "MaxSize": 0, "AvailabilityZones": ["us-east-1b"]}
+    other["LaunchTemplate"] = {"LaunchTemplateId": template, "Version": "1"}
+
+    requests: tuple[Callable[[], object], ...] = (
+        lambda: scaling.create_or_update_tags(Tags=[{**tag, "PropagateAtLaunch": False}]),
+        lambda: scaling.delete_tags(Tags=[tag]),
+        lambda: scaling.create_auto_scaling_group(**other, Tags=[{**tag, "ResourceId": "other"}]),
+    )
+    for request in requests:
+        with pytest.raises(ClientError, match="reserved for internal use"):
+            request()
+
+    assert _group(aws, group)["Tags"] == before
 
 
 def test_sizes_that_the_template_did_not_change_are_left_alone(

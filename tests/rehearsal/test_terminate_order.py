@@ -1,5 +1,6 @@
 """The power function's order to terminate single nodes, on the local AWS."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,8 +59,12 @@ def _order(aws: LocalAws, **event: Any) -> dict[str, Any]:
         ec2=lambda: aws.client("ec2"),
         sns=lambda: aws.client("sns"),
     )
-    power = Power(SETTINGS, clients, Logger(service="test"), datetime.now(UTC))
-    summary: Any = power.apply(parse_command(event, SETTINGS, caller_of(event)))
+    of_cluster = [{"Name": "tag:cdk-training-cluster:cluster", "Values": [CLUSTER]}]
+    [group] = aws.client("autoscaling").describe_auto_scaling_groups(Filters=of_cluster)["AutoScalingGroups"]
+    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+    settings = replace(SETTINGS, stack_id=tags["aws:cloudformation:stack-id"])
+    power = Power(settings, clients, Logger(service="test"), datetime.now(UTC))
+    summary: Any = power.apply(parse_command(event, settings, caller_of(event)))
     [told] = summary["node_groups"]
     return dict(told)
 

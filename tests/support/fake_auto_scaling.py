@@ -8,7 +8,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+from fake_service import ACCOUNT, REGION, STACK, FakePaginator, FakeService, refusal
+
+STACK_ID_TAG = "aws:cloudformation:stack-id"
 
 NO_CAPACITY = (
     "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
@@ -161,13 +163,8 @@ class FakeGroup:
             self._record(now, "Launching a new EC2 instance.", "Failed", self.failure)
 
     def _record(self, now: datetime, description: str, status: str, message: str) -> None:
-        activity = {
-            "Description": description,
-            "StatusCode": status,
-            "StartTime": now,
-            "StatusMessage": message,
-        }
-        self.activities.insert(0, activity)
+        activity = {"Description": description, "StatusCode": status, "StatusMessage": message}
+        self.activities.insert(0, {**activity, "StartTime": now})
 
     def describe(self) -> dict[str, Any]:
         """Return the group as DescribeAutoScalingGroups does."""
@@ -228,9 +225,12 @@ class FakeAutoScaling(FakeService):
         """Return what descriptions show now, by the group's name."""
         return {name: group.describe() for name, group in self.groups.items()}
 
-    def add(self, name: str, *, cluster: str, node_group: str, **settings: Any) -> FakeGroup:
-        """Make a group that carries a cluster's tags."""
+    def add(
+        self, name: str, *, cluster: str, node_group: str, stack: str | None = STACK, **settings: Any
+    ) -> FakeGroup:
+        """Make a group that carries a cluster's tags, in a stack or in none."""
         tags = {"cdk-training-cluster:cluster": cluster, "cdk-training-cluster:node-group": node_group}
+        tags |= {STACK_ID_TAG: stack} if stack else {}
         self.groups[name] = FakeGroup(name=name, tags=tags | settings.pop("tags", {}), **settings)
         return self.groups[name]
 

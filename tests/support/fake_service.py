@@ -14,6 +14,8 @@ from policy_evaluator import Call
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
+STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/base-pod/1"
+"""The id of the stack of clusters in memory."""
 
 
 @dataclass(eq=False)
@@ -106,6 +108,9 @@ class FakeService:
                     self._faults.remove(fault)
                     raise fault.error
                 fault.after -= 1
+        # https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+        if any(key.lower().startswith("aws:") for key in tag_keys or ()):
+            raise refusal(operation, "ValidationError", "Tag keys starting with 'aws:' are reserved for internal use")
 
 
 @cache

@@ -30,7 +30,7 @@ from cluster_health.node_records import NodeRecord
 from cluster_health.records import GroupRecord
 from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE
-from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
+from fake_service import ACCOUNT, REGION, STACK, FakePaginator, FakeService, refusal
 from policy_evaluator import Call
 from power_scene import CLUSTER, Scene
 
@@ -145,6 +145,7 @@ class HealthScene(Scene):
             policy=self.policy,
             topic_arn=self.topic or "",
             state_table=TABLE,
+            stack_id=STACK,
             region="us-east-1",
         )
         clients = Clients(

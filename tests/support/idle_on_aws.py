@@ -48,6 +48,7 @@ class IdleOnAws:
         self.policy = Policy()
         self.topic = aws.client("sns").create_topic(Name=f"{name}-alerts")["TopicArn"]
         self.power: str | None = None
+        self.stack = ""
         self.table = f"{name}-state"
         keys = {StateAttribute.PART: "HASH", StateAttribute.NAME: "RANGE"}
         aws.client("dynamodb").create_table(
@@ -92,30 +93,23 @@ class IdleOnAws:
 
     def add_group(self, count: int = 2, load: float | None = 0.0) -> list[str]:
         """Deploy a node group with the power function that owns its size, and start it."""
-        template = self.aws.client("ec2").create_launch_template(
-            LaunchTemplateName=f"{self.name}-template",
-            LaunchTemplateData={"ImageId": self._image, "InstanceType": TYPE},
-        )["LaunchTemplate"]
         tags = {CLUSTER_TAG: self.name, NODE_GROUP_TAG: GROUP}
-        group = f"{self.name}-asg"
-        self.aws.client("autoscaling").create_auto_scaling_group(
-            AutoScalingGroupName=group,
-            LaunchTemplate={"LaunchTemplateId": template["LaunchTemplateId"], "Version": "1"},
-            MinSize=0,
-            MaxSize=count,
-            DesiredCapacity=0,
-            VPCZoneIdentifier=self._subnet,
-            Tags=[
-                {
-                    "ResourceId": group,
-                    "ResourceType": "auto-scaling-group",
-                    "Key": key,
-                    "Value": value,
-                    "PropagateAtLaunch": True,
-                }
-                for key, value in tags.items()
-            ],
-        )
+        launch = {"ImageId": self._image, "InstanceType": TYPE}
+        group = {
+            "AutoScalingGroupName": f"{self.name}-asg",
+            "LaunchTemplate": {"LaunchTemplateId": {"Ref": "Launch"}, "Version": "1"},
+            "MinSize": "0",
+            "MaxSize": str(count),
+            "VPCZoneIdentifier": [self._subnet],
+            "Tags": [{"Key": key, "Value": value, "PropagateAtLaunch": True} for key, value in tags.items()],
+        }
+        resources = {
+            "Launch": {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": launch}},
+            "Nodes": {"Type": "AWS::AutoScaling::AutoScalingGroup", "Properties": group},
+        }
+        self.stack = self.aws.client("cloudformation").create_stack(
+            StackName=self.name, TemplateBody=json.dumps({"Resources": resources})
+        )["StackId"]
         self._make_power_function(count)
         self.order("start")
         ids = self.running(GROUP)
@@ -176,6 +170,7 @@ class IdleOnAws:
             region="us-east-1",
             topic_arn=self.topic,
             state_table=self.table,
+            stack_id=self.stack,
             power_function=self.power,
         )
 
@@ -213,9 +208,7 @@ class IdleOnAws:
         for one in self._launched:
             ec2.modify_instance_attribute(InstanceId=one, DisableApiStop={"Value": False})
         if self.power:
-            group = f"{self.name}-asg"
-            self.aws.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=group, ForceDelete=True)
-            ec2.delete_launch_template(LaunchTemplateName=f"{self.name}-template")
+            self.aws.client("cloudformation").delete_stack(StackName=self.name)
             self.aws.client("lambda").delete_function(FunctionName=self.power)
             self.aws.client("iam").delete_role(RoleName=self.power)
         self.aws.client("dynamodb").delete_table(TableName=self.table)
@@ -263,6 +256,7 @@ class IdleOnAws:
                     "CLUSTER_POWER_SETTINGS": json.dumps(settings),
                     "ALERT_TOPIC_ARN": self.topic,
                     "STATE_TABLE": self.table,
+                    "STACK_ID": self.stack,
                     "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
                     "POWERTOOLS_SERVICE_NAME": "cluster_power",
                 }

@@ -19,7 +19,7 @@ from fake_auto_scaling import FakeAutoScaling
 from fake_cloudwatch import FakeCloudWatch
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
-from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
+from fake_service import ACCOUNT, REGION, STACK, FakePaginator, FakeService
 from idle_function_settings import Group, idle_settings
 from policy_evaluator import Call
 from power_scene import FakeSns
@@ -209,6 +209,7 @@ class IdleScene:
             gpus={"p9.48xlarge": 8},
             topic_arn=self.topic or "",
             state_table=TABLE,
+            stack_id=STACK,
             power_function=POWER if self.groups else "",
             preloads=self.ssm.progress is not None,
         )

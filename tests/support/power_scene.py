@@ -19,11 +19,12 @@ from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
 from cluster_power.settings import GroupSettings, Settings
-from fake_auto_scaling import FakeAutoScaling, FakeGroup
+from fake_auto_scaling import STACK_ID_TAG, FakeAutoScaling, FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_ec2 import FakeEc2
 from fake_pcs import FakeComputeNodeGroup
 from fake_reservations import FakeReservation
+from fake_service import STACK
 from fake_spot_fleets import FakeFleet
 from policy_evaluator import Call
 
@@ -39,7 +40,6 @@ os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "CdkTrainingCluster/Functi
 CLUSTER = "base-pod"
 PART = f"power#{CLUSTER}"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:alerts"
-STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/base-pod/1"
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 
 
@@ -147,10 +147,16 @@ class Scene:
 
     def add(self, node_group: str = "workers", **settings: Any) -> FakeGroup:
         """Deploy a node group: an empty group that takes as many nodes as its count."""
-        settings.setdefault("maximum", self.counts.get(node_group, 8))
+        settings = {"maximum": self.counts.get(node_group, 8), "stack": self.stack, **settings}
         return self.auto_scaling.add(
             settings.pop("name", f"{node_group}-asg"), cluster=CLUSTER, node_group=node_group, **settings
         )
+
+    def move_to(self, stack: str) -> None:
+        """Let CloudFormation move the cluster to another stack, with its groups."""
+        self.stack = stack
+        for group in self.auto_scaling.groups.values():
+            group.tags[STACK_ID_TAG] = stack
 
     def add_fleet(self, node_group: str = "extras", **settings: Any) -> FakeFleet:
         """Deploy a node group that a Spot Fleet owns."""

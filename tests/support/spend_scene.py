@@ -21,7 +21,7 @@ from fake_auto_scaling import FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_instances import CLUSTER_TAG, FakeInstances, FakeNode
 from fake_reservations import FakeReservations
-from fake_service import ACCOUNT, REGION, FakePaginator, FakeService
+from fake_service import ACCOUNT, REGION, STACK, FakePaginator, FakeService
 from policy_evaluator import Call
 from power_scene import FakeSns, Scene
 
@@ -166,7 +166,7 @@ class SpendScene:
     def settings(self) -> SpendFunctionSettings:
         """What the deploy tells the function."""
         told = {"cluster": CLUSTER, "monthly_usd": 1e6, "groups": self.groups, "region": REGION, "state_table": TABLE}
-        told |= {"topic_arn": TOPIC, "power_function": POWER}
+        told |= {"topic_arn": TOPIC, "power_function": POWER, "stack_id": STACK}
         return SpendFunctionSettings(**{**told, **self.details})
 
     def add(

@@ -64,7 +64,7 @@ class StubbedAws:
             sagemaker=maker("sagemaker"),
         )
         groups = {"workers": OwnedGroupSettings(owner=owner)}
-        [found] = make_owners(groups, clients, CLUSTER, NOW, counts={"workers": 8})
+        [found] = make_owners(groups, clients, CLUSTER, NOW, stack_id="", counts={"workers": 8})
         return found
 
     def check(self) -> None:

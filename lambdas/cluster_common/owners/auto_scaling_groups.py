@@ -10,7 +10,7 @@ from cluster_common.owners.ec2_nodes import terminate
 from cluster_common.owners.groups import Activity, Node, OwnedGroup, is_old
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, STACK_ID_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -35,7 +35,7 @@ _NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Wa
 
 
 class AutoScalingGroups:
-    """The cluster's Auto Scaling groups, found by its tag."""
+    """The cluster's Auto Scaling groups: those of its stack with its tag, which others can write too."""
 
     traits = AUTO_SCALING_GROUP
 
@@ -47,6 +47,7 @@ class AutoScalingGroups:
         cluster: str,
         node_groups: Collection[str],
         *,
+        stack_id: str,
         tag: str = CLUSTER_TAG,
     ) -> None:
         """Know the cluster.
@@ -57,20 +58,20 @@ class AutoScalingGroups:
             ec2: Makes the client of EC2.
             cluster: The value of the tag on the groups.
             node_groups: The node groups that they should own.
+            stack_id: The id of the stack that they belong to, or the end of it that has the UUID.
             tag: The key of that tag.
         """
         self.node_groups = node_groups
         self._client = client
         self._once = once
         self._ec2 = ec2
-        self._cluster = cluster
-        self._tag = tag
+        self._cluster_tag = {tag: cluster}
+        self._stack_id = stack_id
 
     def read(self, node_group: str | None = None) -> Reading:
         """Find the cluster's groups by its tag, or those of one node group."""
-        filters: list[FilterTypeDef] = [{"Name": f"tag:{self._tag}", "Values": [self._cluster]}]
-        if node_group:
-            filters.append({"Name": f"tag:{NODE_GROUP_TAG}", "Values": [node_group]})
+        wanted = {**self._cluster_tag, **({NODE_GROUP_TAG: node_group} if node_group else {})}
+        filters: list[FilterTypeDef] = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
         pages = self._client.get_paginator("describe_auto_scaling_groups").paginate(
             Filters=filters, PaginationConfig={"PageSize": 100}
         )
@@ -204,8 +205,13 @@ class AutoScalingGroups:
         return [
             auto_scaling_group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
             for raw, tags in tagged
-            if tags.get(self._tag) == self._cluster
+            if self._is_own(tags)
         ]
+
+    def _is_own(self, tags: Mapping[str, str]) -> bool:
+        """Say whether a group has the cluster's tag and, from CloudFormation, that of its stack."""
+        is_of_stack = bool(self._stack_id) and tags.get(STACK_ID_TAG, "").endswith(self._stack_id)
+        return is_of_stack and self._cluster_tag.items() <= tags.items()
 
 
 @contextmanager

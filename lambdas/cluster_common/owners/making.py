@@ -22,6 +22,7 @@ def make_owners(
     cluster: str,
     now: datetime,
     *,
+    stack_id: str,
     counts: Mapping[str, int] | None = None,
     also: Collection[OwnerKind] = (),
     tag: str = CLUSTER_TAG,
@@ -33,6 +34,7 @@ def make_owners(
         clients: What the function talks to.
         cluster: The cluster's name.
         now: The time.
+        stack_id: As for `AutoScalingGroups`.
         counts: How many nodes each node group has by the cluster's file, where that is known. Default: - of none.
         also: Kinds of owners that are read though no node group has one.
         tag: The key of the tag that says what is the cluster's.
@@ -45,8 +47,8 @@ def make_owners(
     }
     if OwnerKind.AUTO_SCALING_GROUP in kinds:
         names = [name for name, group in groups.items() if group.owner_kind is OwnerKind.AUTO_SCALING_GROUP]
-        client = clients.auto_scaling()
-        adapters.append(AutoScalingGroups(client, clients.auto_scaling_once, clients.ec2, cluster, names, tag=tag))
+        made = (clients.auto_scaling(), clients.auto_scaling_once, clients.ec2)
+        adapters.append(AutoScalingGroups(*made, cluster, names, stack_id=stack_id, tag=tag))
     for kind in OwnerKind:
         if kind in kinds and kind in _NAMED:
             adapters.append(_NAMED[kind](clients, named[kind]))

@@ -52,6 +52,15 @@ class Call:
         """The partition that the region is in: aws, aws-us-gov or aws-cn."""
         return str(get_partition(self.region))
 
+    @property
+    def stack_tags(self) -> dict[str, str]:
+        """The tags by which CloudFormation itself names the stack of a resource.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-resource-tags.html
+        """
+        own = {"stack-id": self.stack_id, "stack-name": self.stack_name, "logical-id": self.logical_id}
+        return {f"aws:cloudformation:{key}": value for key, value in own.items()}
+
     def made(self, physical_id: str) -> str:
         """Note that the physical resource exists from now on: whatever fails later, it is deleted again."""
         self.physical_id = physical_id

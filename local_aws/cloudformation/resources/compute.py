@@ -14,6 +14,7 @@ from local_aws.cloudformation.resources.base import (
     wait_for_termination,
 )
 from local_aws.cloudformation.resources.regular import Regular
+from local_aws.services.auto_scaling import tagged_by_stack
 
 _SIZES = ("MinSize", "MaxSize", "DesiredCapacity")
 # What UpdateAutoScalingGroup takes for a setting that shall be there no longer.
@@ -67,12 +68,13 @@ class AutoScalingGroup(Handler):
         name = properties.get("AutoScalingGroupName") or call.physical_name()
         tags = [_group_tag(name, tag) for tag in properties.get("Tags") or []]
         autoscaling = call.client("autoscaling")
-        autoscaling.create_auto_scaling_group(
-            AutoScalingGroupName=name,
-            **self._settings(properties),
-            **self._sizes(properties),
-            **({"Tags": tags} if tags else {}),
-        )
+        with tagged_by_stack(call.region, name, call.stack_tags):
+            autoscaling.create_auto_scaling_group(
+                AutoScalingGroupName=name,
+                **self._settings(properties),
+                **self._sizes(properties),
+                **({"Tags": tags} if tags else {}),
+            )
         call.made(name)
         self._wait(call)
         group = self._group(call)

@@ -242,3 +242,12 @@ def test_a_report_while_a_node_group_has_two_owners_is_kept(scene: HealthScene, 
     scene.fault(node)
     scene.health()
     assert scene.node_record(node).draining_faults
+
+
+def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_no_node_from_its_repair(
+    scene: HealthScene, group: FakeGroup
+) -> None:
+    node = ids(group)[0]
+    scene.add(name="other", node_group="workers", stack=None)
+    scene.fault(node)
+    assert scene.drained(node)[node]["outcome"] == "reboot"

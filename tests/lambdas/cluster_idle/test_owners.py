@@ -50,6 +50,17 @@ def test_a_group_that_a_deploy_replaces_keeps_the_other_one_with_nodes_that_are_
     assert scene.lambda_.orders == []
 
 
+def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_none_of_its_nodes() -> None:
+    scene = IdleScene()
+    scene.add_group(count=2)
+    scene.auto_scaling.add("other", cluster="base-pod", node_group="workers", stack=None, desired=1)
+    scene.auto_scaling.members["other"] = ["i-unseen"]
+    scene.auto_scaling.groups["other"].tags["cdk-training-cluster:keep"] = "true"
+
+    assert verdicts(scene.ticks(35)) == ["stop"] * 2
+    assert "cdk-training-cluster:idle-note" not in scene.auto_scaling.groups["other"].tags
+
+
 def test_both_groups_of_a_node_group_are_stopped_when_all_of_their_nodes_are_idle() -> None:
     scene = IdleScene()
     scene.add_group(count=2)
@@ -73,8 +84,8 @@ def test_a_node_group_of_which_one_group_is_not_found_is_left_alone() -> None:
 
     assert verdicts(found) == ["unknown"] * 3
     assert [one["reason"].partition("is idle, but ")[2] for one in found.values()] == [
-        "the Auto Scaling group gone-asg, which owns nodes of workers, does not exist or does not have the tag "
-        "cdk-training-cluster:cluster = base-pod"
+        "the Auto Scaling group gone-asg, which owns nodes of workers, does not exist, is of another stack or does "
+        "not have the tag cdk-training-cluster:cluster = base-pod"
     ] * 3
 
 

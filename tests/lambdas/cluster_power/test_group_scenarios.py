@@ -7,7 +7,8 @@ import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_power.state_store import UnreadableStateError
-from power_scene import STACK, Scene
+from fake_service import STACK
+from power_scene import Scene
 
 
 @pytest.fixture
@@ -264,11 +265,28 @@ def test_a_group_that_is_being_deleted_is_left_alone(scene: Scene) -> None:
 def test_a_group_of_another_cluster_is_never_seen(scene: Scene) -> None:
     scene.add()
     foreign = scene.auto_scaling.add("other", cluster="other-pod", node_group="workers")
+    before = dict(foreign.tags)
 
     scene.minute(3)
     scene.order("stop")
 
-    assert foreign.tags.keys() == {"cdk-training-cluster:cluster", "cdk-training-cluster:node-group"}
+    assert foreign.tags == before
+
+
+@pytest.mark.parametrize("stack", [None, STACK.replace("/1", "/2")], ids=["no stack", "another stack"])
+def test_a_group_of_another_owner_with_the_tags_of_a_node_group_is_never_seen(
+    scene: Scene, stack: str | None
+) -> None:
+    group = scene.add()
+    foreign = scene.add(name="other", stack=stack, desired=3, in_service=3)
+    before = dict(foreign.tags)
+
+    scene.minute(3)
+    running = group.desired
+    scene.order("stop")
+    scene.minute(2)
+
+    assert (running, group.desired, foreign.desired, foreign.tags) == (8, 0, 3, before)
 
 
 def test_an_item_that_cannot_be_read_stops_everything_but_an_order(scene: Scene) -> None:

@@ -15,6 +15,7 @@ from cluster_common import clients
 from cluster_common.errors import InvalidEventError
 from cluster_contract.codec import InvalidSettingsError
 from cluster_power.handler import handler, logger
+from fake_service import STACK
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -37,6 +38,7 @@ def auto_scaling(monkeypatch: pytest.MonkeyPatch) -> Iterator["AutoScalingClient
     with mock_aws():
         monkeypatch.setenv("ALERT_TOPIC_ARN", boto3.client("sns").create_topic(Name="alerts")["TopicArn"])
         monkeypatch.setenv("STATE_TABLE", _make_table())
+        monkeypatch.setenv("STACK_ID", STACK)
         client = boto3.client("autoscaling")
         _make_group(client)
         yield client
@@ -73,6 +75,7 @@ def _make_group(client: "AutoScalingClient") -> None:
         Tags=[
             {"Key": "cdk-training-cluster:cluster", "Value": "base-pod", "PropagateAtLaunch": True},
             {"Key": "cdk-training-cluster:node-group", "Value": "workers", "PropagateAtLaunch": True},
+            {"Key": "aws:cloudformation:stack-id", "Value": STACK, "PropagateAtLaunch": True},
         ],
     )
 

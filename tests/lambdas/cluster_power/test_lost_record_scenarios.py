@@ -8,8 +8,9 @@ from cluster_common.errors import PartialFailureError
 from cluster_common.power_records import State
 from cluster_contract.schedule import ScheduleSettings
 from fake_auto_scaling import FakeGroup
+from fake_service import STACK
 from fake_spot_fleets import FakeFleet
-from power_scene import PART, STACK, START, Scene
+from power_scene import PART, START, Scene
 
 OTHER_STACK = STACK.replace("/1", "/2")
 
@@ -33,7 +34,7 @@ def groups(scene: Scene) -> dict[str, FakeGroup]:
 def test_groups_that_live_on_in_another_stack_keep_what_was_ordered_of_them(
     scene: Scene, groups: dict[str, FakeGroup]
 ) -> None:
-    scene.stack = OTHER_STACK
+    scene.move_to(OTHER_STACK)
 
     after = scene.minute(3)
 
@@ -45,7 +46,7 @@ def test_groups_that_live_on_in_another_stack_keep_what_was_ordered_of_them(
 def test_a_stop_that_moved_to_another_stack_outlives_the_owner_it_was_ordered_of(
     scene: Scene, groups: dict[str, FakeGroup]
 ) -> None:
-    scene.stack = OTHER_STACK
+    scene.move_to(OTHER_STACK)
     scene.minute()
     del scene.auto_scaling.groups[groups["eval"].name]
     new = scene.add("eval", name="eval-spot-asg")
@@ -58,7 +59,7 @@ def test_a_stop_that_moved_to_another_stack_outlives_the_owner_it_was_ordered_of
 def test_a_group_that_the_new_stack_does_not_see_yet_keeps_its_stop(
     scene: Scene, groups: dict[str, FakeGroup]
 ) -> None:
-    scene.stack = OTHER_STACK
+    scene.move_to(OTHER_STACK)
     hidden = scene.auto_scaling.groups.pop(groups["eval"].name)
     scene.minute()
     scene.auto_scaling.groups[hidden.name] = hidden

@@ -13,7 +13,8 @@ from cluster_common.owners.node_owner import Owners
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_power.state_store import StateStore
 from fake_dynamodb import TABLE
-from power_scene import PART, STACK, Scene
+from fake_service import STACK
+from power_scene import PART, Scene
 from termination_scene import LambdaEndedError, end_run
 
 if TYPE_CHECKING:

@@ -114,6 +114,15 @@ def test_a_group_that_a_tag_keeps_is_warned_of_when_the_tag_ends_and_stopped(
     assert (group.desired, lab.desired) == (0, 1)
 
 
+def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_none_of_its_nodes(
+    scene: SpendScene, group: FakeGroup
+) -> None:
+    scene.power.add(name="other", stack=None, desired=1, tags={KEEP: "true"})
+    scene.tick(60)
+    scene.tick(35)
+    assert (group.desired, scene.power.auto_scaling.groups["other"].desired) == (0, 1)
+
+
 def test_no_new_nodes_limits_at_once_with_one_message() -> None:
     scene = new_scene(OnExceed.NO_NEW_NODES)
     group, idle = scene.deploy(2), scene.deploy(1, node_group="idle")

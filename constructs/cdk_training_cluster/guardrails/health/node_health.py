@@ -204,6 +204,7 @@ class NodeHealth(Guardrail):
             policy=self.policy.to_contract(),
             topic_arn=alert_topic.topic_arn,
             state_table=self.state.table_name,
+            stack_id=self._stack_id_end,
         )
         permissions = HealthPermissions(cluster_name, groups.values(), act=self.policy.act)
 

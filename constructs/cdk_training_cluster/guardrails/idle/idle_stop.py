@@ -200,6 +200,7 @@ class IdleStop(Guardrail):
             preloads=hydration is not None and hydration.document is not None,
             topic_arn=alert_topic.topic_arn,
             state_table=self.state.table_name,
+            stack_id=self._stack_id_end,
             power_function=power.function.function_name if power is not None and groups else "",
         )
         self._make(settings, IdlePermissions(cluster_name, tag_key, groups.values(), policies).grant)

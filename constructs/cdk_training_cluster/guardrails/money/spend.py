@@ -195,6 +195,7 @@ class ClusterSpend(Guardrail):
             topic_arn=alert_topic.topic_arn,
             power_function=power.function.function_name if power is not None and self._acts else "",
             state_table=self.state.table_name,
+            stack_id=self._stack_id_end,
         )
         self._make(settings, self._grant)
         if power is not None and self._acts:

@@ -12,8 +12,9 @@ from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cluster_contract.owners import OwnerSettings
 from cluster_power.settings import GroupSettings, Settings
 from fake_dynamodb import TABLE
+from fake_service import STACK
 from policy_evaluator import resolve
-from power_scene import STACK, TOPIC
+from power_scene import TOPIC
 from synthesis import new_stack, only, resources
 
 names = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=20)

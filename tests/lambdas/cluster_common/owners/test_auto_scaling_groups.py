@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -7,6 +8,7 @@ import pytest
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import Node, OwnedGroup
 from fake_auto_scaling import FakeAutoScaling
+from fake_service import STACK
 
 if TYPE_CHECKING:
     from botocore.model import StringShape
@@ -18,9 +20,9 @@ def no_ec2() -> "EC2Client":
     raise AssertionError
 
 
-def owner(fake: FakeAutoScaling) -> AutoScalingGroups:
+def owner(fake: FakeAutoScaling, stack_id: str = STACK) -> AutoScalingGroups:
     client = cast("AutoScalingClient", fake)
-    return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", ["workers"])
+    return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", ["workers"], stack_id=stack_id)
 
 
 def read(fake: FakeAutoScaling) -> list[OwnedGroup]:
@@ -88,6 +90,27 @@ def test_one_group_is_read_again_by_its_name_and_only_if_it_is_still_the_cluster
     assert owner(fake).describe(group) is None
 
 
+@pytest.mark.parametrize("stack", [None, STACK.replace("/1", "/2")], ids=["no stack", "another stack"])
+@pytest.mark.parametrize("node_group", [None, "workers"])
+def test_a_group_with_the_tags_of_the_cluster_that_is_not_of_its_stack_is_not_the_clusters(
+    stack: str | None, node_group: str | None
+) -> None:
+    fake = FakeAutoScaling()
+    fake.add("asg", cluster="base-pod", node_group="workers")
+    [own] = read(fake)
+    fake.add("foreign", cluster="base-pod", node_group="workers", stack=stack)
+
+    assert owner(fake).read(node_group).groups == [own]
+    assert owner(fake).describe(replace(own, name="foreign")) is None
+
+
+@pytest.mark.parametrize(("end", "is_own"), [("/1", True), ("/2", False), ("", False)])
+def test_the_end_of_its_stacks_id_names_a_group(end: str, is_own: bool) -> None:
+    fake = FakeAutoScaling()
+    fake.add("asg", cluster="base-pod", node_group="workers")
+    assert bool(owner(fake, end).read().groups) is is_own
+
+
 def test_each_node_is_read_with_its_state() -> None:
     fake = FakeAutoScaling()
     raw = fake.add("asg", cluster="base-pod", node_group="workers", in_service=1, protected=1, others=["Terminated"])
@@ -103,7 +126,12 @@ def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() ->
     raw = once.add("asg", cluster="base-pod", node_group="workers", desired=2, in_service=2)
     name = raw.nodes[0][0]
     groups = AutoScalingGroups(
-        cast("AutoScalingClient", usual), lambda: cast("AutoScalingClient", once), no_ec2, "base-pod", ["workers"]
+        cast("AutoScalingClient", usual),
+        lambda: cast("AutoScalingClient", once),
+        no_ec2,
+        "base-pod",
+        ["workers"],
+        stack_id=STACK,
     )
 
     group = owner(once).read().groups[0]

@@ -12,7 +12,7 @@ from cluster_common.owners.node_owner import NodeOwner, OwnerBusyError
 from cluster_common.owners.pcs_compute_node_groups import PcsComputeNodeGroups
 from cluster_common.owners.spot_fleets import SpotFleets
 from fake_auto_scaling import FakeAutoScaling, FakeGroup
-from fake_service import FakeService
+from fake_service import STACK, FakeService
 from power_scene import START
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def fake() -> FakeAutoScaling:
 
 def owner(fake: FakeAutoScaling, ec2: Ec2) -> AutoScalingGroups:
     client = cast("AutoScalingClient", fake)
-    return AutoScalingGroups(client, lambda: client, lambda: cast("EC2Client", ec2), "base-pod", ["workers"])
+    return AutoScalingGroups(
+        client, lambda: client, lambda: cast("EC2Client", ec2), "base-pod", ["workers"], stack_id=STACK
+    )
 
 
 def shown(group: FakeGroup) -> tuple[int, int, int]:
