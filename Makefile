@@ -40,6 +40,7 @@ $(VENV)/.docs: $(VENV)/.installed
 	@touch $@
 
 docs: setup $(VENV)/.docs ## Build the site into build/site, with warnings as errors, and open it in Chromium (ARGS='--pictures FOLDER')
+	@npm ci --prefix scripts/site --loglevel=error
 	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@python -m scripts.site.browse $(ARGS)
 	@echo 'build/site/index.html'

@@ -19,11 +19,12 @@ from mkdocs.structure.pages import Page
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.append(str(PROJECT))
 
-from scripts.site import made, messages, pictures, settings, tutorial  # noqa: E402
+from scripts.site import made, messages, settings, tutorial  # noqa: E402
 
 import cdk_training_cluster  # noqa: E402  # mkdocs reads this file from its path
 
 _EXAMPLES = "reference/examples.md"
+_MERMAID = "scripts/site/node_modules/mermaid/dist/mermaid.min.js"
 _SETTINGS = "reference/settings.md"
 # Files at the project's top, and the pages of the site that show them.
 _SHOWN = {
@@ -44,7 +45,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         config: mkdocs' configuration.
     """
     global _tutorial  # noqa: PLW0603  # mkdocs calls functions only
-    # In a process of its own: jsii, which the pictures need meanwhile, bears no second thread.
+    # In a process of its own: jsii, which the diagram needs meanwhile, bears no second thread.
     _tutorial = subprocess.Popen([sys.executable, "-m", "scripts.site.tutorial"], cwd=PROJECT)
     addresses = tomllib.loads(_file("pyproject.toml"))["project"].get("urls", {})
     config["site_url"] = addresses.get("Documentation") or config["site_url"]
@@ -70,8 +71,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
-    for name, picture in pictures.pictures():
-        files.append(File.generated(config, f"pictures/{name}.svg", content=picture))
+    files.append(File.generated(config, "assets/mermaid.min.js", content=_file(_MERMAID)))
     # Last, so that its commands run while the other pages are made.
     (page,) = (file for file in files if file.src_uri == tutorial.PAGE.name)
     files.remove(page)

@@ -13,6 +13,8 @@ import cdk_training_cluster
 from cdk_training_cluster.nodes.legality import LEGALITY, Cell, Choice
 from cdk_training_cluster.observability.prometheus_rules import ALERT_RULES
 from cdk_training_cluster_cli.main import training_cluster
+from cdk_training_cluster_cli.pictures.diagram import architecture, fenced
+from cdk_training_cluster_file import read_cluster_file
 
 PROJECT = Path(__file__).resolve().parents[2]
 _PLACE = re.compile(r"<!-- made: (?P<what>\w+)(?P<names>[^>]*?) *-->")
@@ -101,18 +103,22 @@ def _plain(template: str) -> str:
     return re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", template)
 
 
-def _picture(name: str) -> str:
-    """Return a picture that opens in its full size, for a page in a folder of its own."""
-    return f"[![The stacks of a cluster with every part: {name}](../pictures/{name}.svg)](../pictures/{name}.svg)"
+def _architecture() -> str:
+    """Return the architecture of a cluster with every part, for a page in a folder below the site's top.
+
+    The theme's own copy of Mermaid is at another host; the page loads the one of the site.
+    """
+    diagram = fenced(architecture(read_cluster_file(synthesized.FILE)))
+    return f'{diagram}\n<script src="../../assets/mermaid.min.js"></script>'
 
 
 _MAKERS: dict[str, Callable[..., str]] = {
     "alarms": _alarms,
     "alerts": _alerts,
+    "architecture": _architecture,
     "commands": _commands,
     "constructs": _constructs,
     "enum": _members,
     "legality": _legality,
-    "picture": _picture,
     "resources": synthesized.resources,
 }

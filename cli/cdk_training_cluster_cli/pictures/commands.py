@@ -31,17 +31,21 @@ def dashboard(
 def diagram(
     file: File,
     *,
-    svg: Annotated[
+    out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the SVG goes. Default: beside the file.", show_default=False),
-    ] = None,
-    png: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the PNG goes. Default: nowhere.", show_default=False)
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .mmd or .md file, or - for standard output. Default: a .mmd file beside the cluster file.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
-    """Draw the stacks of a cluster file: network, node groups, storage, guardrails and money. Calls nothing."""
-    from cdk_training_cluster_cli.pictures.diagram.command import run  # noqa: PLC0415 - see the package
+    """Write the architecture of a cluster file as a Mermaid flowchart. Calls nothing."""
+    from cdk_training_cluster_cli.pictures.diagram import run  # noqa: PLC0415 - see the package
 
     with plain_errors():
-        for written in run(file, svg=svg, png=png):
+        written = run(file, out=out)
+        if written is not None:
             typer.echo(str(written))

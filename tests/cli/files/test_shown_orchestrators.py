@@ -13,8 +13,7 @@ from cdk_training_cluster_cli.files.overview import show
 from cdk_training_cluster_cli.money.plan.assumptions import Assumptions
 from cdk_training_cluster_cli.money.plan.lines import compute_lines, orchestrator_lines
 from cdk_training_cluster_cli.money.plan.shape import shape_of
-from cdk_training_cluster_cli.pictures.diagram.boxes import Box
-from cdk_training_cluster_cli.pictures.diagram.contents import contents
+from cdk_training_cluster_cli.pictures.diagram import architecture
 from cdk_training_cluster_cli.prepare.preflight.account import linked_roles
 from cdk_training_cluster_cli.prepare.preflight.images import image_checks
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs, needs_of
@@ -117,16 +116,10 @@ def test_a_plan_takes_no_price_of_ec2_for_hyperpod(files: Mapping[str, ClusterFi
 
 
 def test_a_diagram_shows_the_engine_and_what_launches_nodes(files: Mapping[str, ClusterFile]) -> None:
-    boxes = contents(files["slurm"])
-    (jobs,) = [each for each in boxes if each.title == "Jobs"]
-    (engine,) = jobs.inner
-    assert engine.title == OrchestratorKind.SLURM.value
-    assert "queue workers: workers" in engine.lines
-    assert "Run by: AWS PCS" in [*_lines(boxes[0])]
-
-
-def _lines(box: Box) -> list[str]:
-    return [*box.lines, *(line for each in box.inner for line in _lines(each))]
+    text = architecture(files["slurm"])
+    assert f'nScheduler["{OrchestratorKind.SLURM.value}<br/>' in text
+    assert "queue workers: workers" in text
+    assert "nScheduler -->" in text
 
 
 @pytest.mark.parametrize(

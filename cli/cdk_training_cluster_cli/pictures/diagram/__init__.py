@@ -1,1 +1,0 @@
-"""Draws the stacks of a cluster file."""
