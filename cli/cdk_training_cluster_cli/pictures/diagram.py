@@ -127,7 +127,7 @@ def _node_group(fleet: NodeFleet) -> Iterator[str]:
 
 def _scheduler(made: TrainingCluster) -> Iterator[Node]:
     if made.orchestrator.kind is not OrchestratorKind.NONE:
-        yield Node(id="nScheduler", lines=[made.orchestrator.kind.value, *made.orchestrator.describe(made)])
+        yield Node(id="nScheduler", lines=[made.orchestrator.kind.value, *made.orchestrator.describe()])
 
 
 def _scheduler_arrows(made: TrainingCluster) -> Iterator[Arrow]:
