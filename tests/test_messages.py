@@ -19,7 +19,7 @@ def sections() -> dict[str, str]:
     [
         ("Alarms", "| HealthSilence | {cluster}: the health function has not succeeded for 15 minutes"),
         ("Synthesis: what the constructs refuse or warn of", "write acknowledge: {{rule}: &lt;why>}"),
-        ("Cluster files and the command", '{address}" is listed twice; leave one of them'),
+        ("Cluster files", '{address}" is listed twice; leave one of them'),
         ("Functions: messages, log entries and answers", "the cluster's health policy only reports"),
         ("Jobs: `cluster-run` and `cluster_job`", "is being trained by"),
     ],
