@@ -324,6 +324,6 @@ def test_the_groups_that_lack_nodes_are_those_with_fewer_in_service_than_wanted(
 
 
 def test_a_look_at_a_cluster_by_its_name_starts_no_node_js() -> None:
-    modules = ("status.command", "looking.events", "looking.logs", "looking.why")
-    imports = "; ".join(f"import cdk_training_cluster_stacks.{module}" for module in modules)
+    modules = ("observe.status.command", "observe.events", "observe.logs", "observe.why")
+    imports = "; ".join(f"import cdk_training_cluster_cli.{module}" for module in modules)
     run([sys.executable, "-c", f"{imports}; import sys; assert 'jsii' not in sys.modules"], check=True)

@@ -229,7 +229,8 @@ def _optional(wanted: Wanted) -> Iterator[Entry]:
         )
         yield Entry(name="budget", value=Part(model=BudgetSettings, entries=entries))
     yield Entry(name="idle", value={"window_minutes": 90}, optional=True)
-    yield Entry(name="schedule", value={"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}, optional=True)
+    if wanted.buy != "capacity_block":  # its nodes run while the block does
+        yield Entry(name="schedule", value={"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}, optional=True)
     yield Entry(name="health", value={"act": True}, optional=True)
     yield Entry(name="observability", value={"prometheus": {}}, optional=True)
     yield Entry(name="tags", value={"team": "ml-platform"}, optional=True)

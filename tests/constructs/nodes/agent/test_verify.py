@@ -170,7 +170,7 @@ def test_what_an_image_or_a_full_file_system_is_to_blame_for_fails_no_node(node:
     done = node.verify()
     assert done.returncode == 0
     assert "ok gpu_test: not checked: " in done.stdout
-    assert "ok file_system_throughput: not checked: dd ended with exit status 1: No space left" in done.stdout
+    assert "ok file_system_throughput: not checked: sh ended with exit status 1: No space left" in done.stdout
 
 
 def test_nothing_is_written_where_the_file_system_is_not_mounted(node: VerifiedNode) -> None:
