@@ -7,7 +7,7 @@ has the same fields, and the command `training-cluster status`, which reads the 
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, ClassVar
@@ -220,13 +220,21 @@ class HydrationProgress(Open):
     _MAX_BYTES: ClassVar[int] = 4096
 
     def to_parameter(self) -> str:
-        """Return the value of the parameter; the data sets that are too many for it are left out."""
+        """Return the value of the parameter; where it is too long, reasons are left out first, and then data sets."""
         kept = dict(self.datasets)
+        reasons = [name for name, each in kept.items() if each.reason]
         while True:
             text = json.dumps(encode(HydrationProgress(time=self.time, datasets=kept)), separators=(",", ":"))
+            # Systems Manager refuses what looks like a reference. JSON has two opening braces only inside of texts.
+            # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_PutParameter.html
+            text = text.replace("{{", "{\\u007b")
             if len(text) <= self._MAX_BYTES or not kept:
                 return text
-            kept.popitem()
+            if reasons:
+                name = reasons.pop()
+                kept[name] = replace(kept[name], reason=None)
+            else:
+                kept.popitem()
 
     def restored_by_nodes(self, now: datetime) -> tuple[str, ...]:
         """Return the data sets for which nodes run although no job does: they are restored, or were a moment ago.

@@ -30,6 +30,7 @@ class Files:
         copying: Whether Lustre says that it copies a file.
         gives_up: How many broken files a command gives up at most. None: all.
         mends: Whether broken files are whole at the last look.
+        named: What the paths of broken files begin with. Empty: their numbers alone.
     """
 
     count: int
@@ -40,6 +41,7 @@ class Files:
     copying: bool = False
     gives_up: int | None = None
     mends: bool = False
+    named: str = ""
 
     def of(self, shard: int, shards: int) -> set[int]:
         """Return the numbers of a shard."""
@@ -147,6 +149,9 @@ class FakeNodes(FakeService):
         arn = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{parameters['Name']}"
         self.record("PutParameter", parameters, arn=arn)
         assert len(parameters["Value"]) <= 4096
+        # https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_PutParameter.html: no {{}} in a value
+        if "{{" in parameters["Value"]:
+            raise refusal("PutParameter", "ValidationException", "Parameter value must not nest another parameter")
         self.parameter = parameters["Value"]
         return {}
 
@@ -167,8 +172,9 @@ class FakeNodes(FakeService):
             **{"files": len(own), "bytes": len(own) * _MIB, "counted": True},
             **{"restored_files": len(own - missing), "restored_bytes": len(own - missing) * _MIB},
             "failed_files": len(failed),
-            "failures": [{"path": f"{request['directory']}/{one}", "error": "Permission denied"} for one in failed][
-                :5
+            "failures": [
+                {"path": f"{request['directory']}/{files.named}{one}", "error": "Permission denied"}
+                for one in sorted(failed)[:5]
             ],
             "copying": files.copying,
             "finished": not missing - failed if request["action"] == "restore" else not missing,

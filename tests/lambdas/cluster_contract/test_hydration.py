@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -78,7 +79,9 @@ def test_an_output_without_an_answer_is_refused(output: str) -> None:
 
 def test_progress_is_read_as_it_was_written_and_fits_into_a_parameter() -> None:
     one = DatasetProgress(step=HydrationStep.RESTORING, since=_NOW, files=4, bytes=8, counted=True, restored_bytes=2)
-    progress = HydrationProgress(time=_NOW, datasets={"/fsx/data": one})
+    failed = replace(one, step=HydrationStep.FAILED, reason="{{{ssm:parameter}}} has failed")
+    progress = HydrationProgress(time=_NOW, datasets={"/fsx/data": one, "/fsx/failed": failed})
+    assert "{{" not in progress.to_parameter()
     assert parse_progress(progress.to_parameter()) == progress
     assert one.percent == 25
     assert parse_progress("{}") is None

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.actions import Action
-from cluster_contract.hydration import HydratedDataset, HydrationStep
+from cluster_contract.hydration import HydratedDataset, HydrationStep, parse_progress
 from hydration_scene import DATA, HydrationScene
 
 _DONE, _FAILED = HydrationStep.DONE, HydrationStep.FAILED
@@ -297,6 +297,24 @@ def test_jobs_that_wait_are_told_of_a_failure_by_a_node() -> None:
     before = len(scene.calls)
     scene.tick(10)
     assert len(scene.calls) == before + 10
+
+
+@pytest.mark.parametrize("name", ["{{ssm:other}}", "\U0001f600" * 200])
+def test_no_name_of_an_object_hides_that_nodes_restore_another_data_set(name: str) -> None:
+    paths = ("/data", "/more", "/most", "/other")
+    scene = HydrationScene(100, 6, *(HydratedDataset(path=path, preload=True) for path in paths))
+    for path in paths[:-1]:
+        files = scene.nodes.files[f"/fsx{path}"]
+        files.broken, files.named = set(range(4, 7)), name
+    scene.nodes.files["/fsx/other"].speed = 1
+    scene.until(_FAILED, "/most")
+    scene.tick()
+    progress = parse_progress(scene.nodes.parameter)
+    assert progress is not None
+    assert scene.now == progress.time
+    assert progress.restored_by_nodes(scene.now) == ("/fsx/other",)
+    assert [progress.datasets[f"/fsx{path}"].step for path in paths] == [_FAILED] * 3 + [HydrationStep.RESTORING]
+    assert scene.errors == []
 
 
 def test_an_order_imports_what_the_link_does_not_and_restores_only_what_is_missing() -> None:
