@@ -14,9 +14,11 @@ https://github.com/awslabs/mountpoint-s3/blob/main/doc/SEMANTICS.md. `training-c
 
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -303,34 +305,42 @@ def read_checkpoint(directory: Path) -> Checkpoint | None:
     if details is None or not _is_whole(directory, details):
         return None
     try:
-        return Checkpoint(
+        history = History(**details["history"])
+        history = History(failures=int(history.failures), rank_hours=float(history.rank_hours))
+        found = Checkpoint(
             path=directory,
             step=int(details["step"]),
             ended=bool(details["ended"]),
-            history=History(**details["history"]),
+            history=history,
             written=str(details.get("written", "")),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
+    is_sound = found.step == _step(directory) and history.failures >= 0 and 0 <= history.rank_hours < math.inf
+    return found if is_sound else None
 
 
 def _read_marker(directory: Path) -> dict[str, Any] | None:
     """Return what a marker holds. None: there is none, or it is not whole itself."""
     try:
         details = json.loads((directory / MARKER).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return details if isinstance(details, dict) and isinstance(details.get("files"), dict) else None
 
 
 def _is_whole(directory: Path, details: Mapping[str, Any]) -> bool | None:
     """Return whether all files are there and as long as the marker says. None: they cannot be looked at now."""
+    files = details["files"]
     try:
-        return all((directory / name).stat().st_size == size for name, size in details["files"].items())
+        # Who writes a marker writes its names, too: one that leads elsewhere, or to a device, is none of a file.
+        found = {file.name: file.stat() for file in _files(directory) if file.name in files}
     except FileNotFoundError:
         return False
     except OSError:
         return None
+    sizes = {name: status.st_size for name, status in found.items() if stat.S_ISREG(status.st_mode)}
+    return all(sizes.get(name) == size for name, size in files.items())
 
 
 def write_durable(file: Path, contents: bytes) -> None:

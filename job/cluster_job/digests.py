@@ -105,9 +105,13 @@ def unreadable(
         digest_of: Returns the digest of a file.
     """
     try:
-        digests = json.loads(marker.read_bytes()).get(DIGESTS, {})
+        details = json.loads(marker.read_bytes())
+        digests = details.get(DIGESTS, {})
         if digests.get("algorithm") != ALGORITHM:
             return None
+        strange = sorted(digests["files"].keys() - details["files"].keys())
+        if strange:
+            raise KeyError(strange[0])  # noqa: TRY301 - as of each other entry that no run writes
         for name in sorted(digests["files"], key=_by_number)[rank::world_size]:
             if digest_of(marker.parent / name) != digests["files"][name]:
                 return Unreadable(reason=f"{name} does not hold what was written", damaged=True)
@@ -115,6 +119,8 @@ def unreadable(
         return Unreadable(reason=f"rank {rank} cannot read it ({error})", damaged=False)
     except ValueError as error:
         return Unreadable(reason=f"rank {rank} cannot read its marker ({error})", damaged=False)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        return Unreadable(reason=f"its marker is none that a run writes ({type(error).__name__})", damaged=True)
     return None
 
 
@@ -126,7 +132,7 @@ def has_digests(marker: Path) -> bool:
     """
     try:
         return bool(json.loads(marker.read_bytes())[DIGESTS]["algorithm"] == ALGORITHM)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

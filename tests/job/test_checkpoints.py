@@ -1,4 +1,5 @@
 import base64
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -205,6 +206,43 @@ def test_a_checkpoint_is_set_aside_where_nothing_can_be_renamed(
     for step in range(4, 8):
         save(folder, step)
     assert newest.path.is_dir()
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        pytest.param("[" * 100_000, id="nested deeply"),
+        '{"files": {"\\u0000": 1}}',
+        '{"files": {"\\ud800": 1}}',
+        '{"files": {"/dev/zero": 0}}',
+        '{"files": {"../../../../../../../../../../dev/zero": 0}}',
+        '{"files": {}, "step": 1e400, "ended": false, "history": {}}',
+        '{"files": {}, "step": 3, "ended": false, "history": {}}',
+        '{"files": {}, "step": 2, "ended": false, "history": []}',
+        '{"files": {}, "step": 2, "ended": false, "history": {"rank_hours": "many"}}',
+        '{"files": {}, "step": 2, "ended": false, "history": {"rank_hours": NaN}}',
+        '{"files": {}, "step": 2, "ended": false, "history": {"failures": -1}}',
+    ],
+)
+def test_a_marker_that_no_run_wrote_keeps_no_run_from_its_other_checkpoints(
+    folder: CheckpointFolder, marker: str
+) -> None:
+    older, newest = save(folder, 1), save(folder, 2)
+    newest.marker.write_text(marker)
+    assert folder.latest() == older
+    folder.set_damaged_aside()
+    assert folder.latest() == older
+
+
+@pytest.mark.parametrize("digests", [[], {"/dev/zero": ""}, {"\0": ""}, {"9" * 5000: ""}, None])
+def test_a_marker_with_digests_that_no_run_wrote_is_damaged(folder: CheckpointFolder, digests: object) -> None:
+    checkpoint = save(folder, 1)
+    details = json.loads(checkpoint.marker.read_text())
+    details["digests"] = {"algorithm": "CRC32", "files": digests}
+    checkpoint.marker.write_text(json.dumps(details))
+    found = unreadable(checkpoint.marker)
+    assert found is not None
+    assert found.damaged
 
 
 DIGESTS = {"__0_0.distcp": file_digest, "__1_0.distcp": file_digest}
