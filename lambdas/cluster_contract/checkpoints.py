@@ -13,7 +13,8 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoexport-data-repo-dra.html
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -189,11 +190,11 @@ def checkpoints(files: Iterable[StoredFile]) -> list[Checkpoint]:
         if directory and file_name in MARKERS and not any(part.endswith(UNFINISHED) for part in directory.split("/")):
             complete[directory] = max(file.modified, complete.get(directory, file.modified))
         _add(directories, directory, 1, file.bytes, file.modified)
-    outer = {one for whole in complete for one in _ancestors(whole)}
+    ordered = sorted(complete)
     found: dict[str, Checkpoint] = {}
     for directory, one in directories.items():
-        chain = [*_ancestors(directory), directory] if directory else []
-        name = next((path for path in chain if path in complete or path not in outer), None)
+        chain = _outermost_first(directory)
+        name = next((path for path in chain if path in complete or not _holds(path, ordered)), None)
         if name is not None:
             _add(found, name, one.files, one.bytes, one.newest, completed=complete.get(name))
     return sorted(found.values(), key=lambda one: (one.written, one.name), reverse=True)
@@ -208,10 +209,18 @@ def newest_complete(found: Iterable[Checkpoint]) -> Checkpoint | None:
     return max((one for one in found if one.complete), key=lambda one: (one.written, one.name), default=None)
 
 
-def _ancestors(directory: str) -> list[str]:
-    """Return the directories that hold a directory, the outermost first."""
-    parts = directory.split("/")
-    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+def _outermost_first(directory: str) -> Iterator[str]:
+    """Yield the directories that hold a directory, and then itself. A key may have hundreds of them."""
+    if directory:
+        yield from (directory[:end] for end, one in enumerate(directory) if one == "/")
+        yield directory
+
+
+def _holds(directory: str, ordered: Sequence[str]) -> bool:
+    """Return whether one of the ordered directories lies below a directory."""
+    below = f"{directory}/"
+    place = bisect_left(ordered, below)
+    return place < len(ordered) and ordered[place].startswith(below)
 
 
 def _add(

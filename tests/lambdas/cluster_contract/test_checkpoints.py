@@ -1,5 +1,6 @@
 """What a listing says about checkpoints."""
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,6 +61,16 @@ def test_the_newest_complete_checkpoint_is_the_one_that_was_written_last() -> No
         completed=_START + timedelta(minutes=2),
     )
     assert newest_complete([one for one in found if not one.complete]) is None
+
+
+def test_deep_directories_take_no_more_memory_than_their_names() -> None:
+    keys = (f"{number:04}/{'a/' * 500}.complete" for number in range(300))
+    tracemalloc.start()
+    found = checkpoints(StoredFile(key, 1, _START) for key in keys)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 300
+    assert most < 10 * 2**20
 
 
 def test_a_checkpoint_is_as_old_as_its_marker() -> None:

@@ -156,7 +156,7 @@ def written_proofs(client: "S3Client", files: Sequence[StoredObject]) -> Mapping
     try:
         given = json.loads(client.get_object(**marker.asked)["Body"].read())[DIGESTS]
         algorithm, digests = str(given["algorithm"]), dict(given["files"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     except Exception as error:
         if explained(error) is None:

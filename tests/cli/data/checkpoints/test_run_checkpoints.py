@@ -34,7 +34,8 @@ def test_the_digests_of_a_run_are_compared_too(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize(
-    "marker", [b"", b"[]", b"\xff", b'{"digests": {"algorithm": "CRC7", "files": {"__0_0.distcp": ""}}}']
+    "marker",
+    [b"", b"[]", b"\xff", b"[" * 100_000, b'{"digests": {"algorithm": "CRC7", "files": {"__0_0.distcp": ""}}}'],
 )
 def test_a_marker_without_digests_proves_nothing_and_refutes_nothing(runs: Runs, marker: bytes) -> None:
     runs.put("other/__0_0.distcp", b"state")

@@ -1,5 +1,6 @@
 """A job waits for its data set."""
 
+import json
 import os
 import pty
 import subprocess
@@ -53,6 +54,23 @@ def test_a_failure_is_told_with_its_reason(node: HydratedNode) -> None:
         3,
         "wait-for-dataset: the hydration of /fsx/data failed: access to the bucket is denied\n",
     )
+
+
+def test_no_file_of_the_file_system_controls_the_terminal_of_who_waits(node: HydratedNode) -> None:
+    node.hydrate(shard=0, shards=2)
+    working = node.lustre.files / ".cdk-training-cluster/hydration/science"
+    (working / "\x1b[2J").mkdir()
+    (written,) = (working / "%2Ffsx%2Fdata").glob("*/0.json")
+    shard = {**json.loads(written.read_text()), "shards": 1, "host": "\x1b]0;node\x07", "moved": 1, "finished": False}
+    written.write_text(json.dumps(shard))
+    (_, slow), (_, unknown) = (_wait(node, each, "--timeout", "0s") for each in ("/fsx/data", "/fsx/other"))
+    assert "on \\x1b]0;node\\x07 has restored nothing since 00:00:01 UTC" in slow
+    assert "; that of \\x1b[2J, /fsx/data has" in unknown
+    node.hydrate("fail", reason="x")
+    (working / "%2Ffsx%2Fdata/failed.json").write_text(json.dumps({"run": "r1", "reason": "\x1b[2J\nready"}))
+    _, failed = _wait(node, "/fsx/data")
+    assert failed.endswith(" failed: \\x1b[2J\\nready\n")
+    assert "\x1b" not in slow + unknown + failed
 
 
 def test_another_run_or_cluster_takes_only_its_own_markers_away(node: HydratedNode) -> None:

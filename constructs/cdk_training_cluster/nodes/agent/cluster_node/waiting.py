@@ -10,6 +10,8 @@ import sys
 import time
 from typing import Any
 
+from cluster_contract.texts import printable
+
 from . import progress
 
 READY, TIMED_OUT, WRONG_CALL, FAILED = 0, 1, 2, 3
@@ -19,6 +21,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
 _POLL_SECONDS, _LINE_SECONDS, _BAR_SECONDS = 2.0, 30.0, 1.0
 # A shard that restores nothing for longer than this is named.
 _QUIET_SECONDS = 60
+# Five files with their errors fit.
+_MAX_REASON = 4_000
 
 
 def main(arguments: list[str]) -> int:
@@ -58,7 +62,7 @@ def _wait_for(directory: str, end: float) -> int:
             return READY
         if failed:
             screen.end("")
-            reason = failed.get("reason") or "the hydration function gave no reason"
+            reason = printable(failed.get("reason") or "the hydration function gave no reason", _MAX_REASON)
             sys.stderr.write(f"wait-for-dataset: the hydration of {directory} failed: {reason}\n")
             return FAILED
         shards = progress.shards_of(dataset) if dataset else []
@@ -114,7 +118,7 @@ class _Screen:
 
 def _text(shards: list[dict[str, Any]]) -> str:
     if not shards:
-        known = progress.known_datasets()
+        known = [printable(name) for name in progress.known_datasets()]
         return "its hydration has not begun" + (f"; that of {', '.join(known)} has" if known else "")
     files, of_files = _sum(shards, "restored_files"), _sum(shards, "files")
     done, whole = _sum(shards, "restored_bytes"), _sum(shards, "bytes")
@@ -142,9 +146,8 @@ def _late(shards: list[dict[str, Any]]) -> str:
     if time.time() - moved < _QUIET_SECONDS:
         return ""
     since = time.strftime("%H:%M:%S UTC", time.gmtime(moved))
-    return (
-        f"shard {slowest.get('shard', 0) + 1} of {count} on {slowest.get('host')} has restored nothing since {since}"
-    )
+    host = printable(str(slowest.get("host")))
+    return f"shard {slowest.get('shard', 0) + 1} of {count} on {host} has restored nothing since {since}"
 
 
 def _bar(shards: list[dict[str, Any]]) -> str:
