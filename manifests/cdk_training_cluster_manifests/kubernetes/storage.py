@@ -39,7 +39,7 @@ def volumes(wanted: Wanted) -> Sequence[Object]:
                     "capacity": {"storage": _SIZE},
                     "volumeMode": "Filesystem",
                     "accessModes": ["ReadWriteMany"],
-                    "mountOptions": ["flock", "noatime"],
+                    "mountOptions": ["flock", "noatime", "nosuid", "nodev"],
                     "persistentVolumeReclaimPolicy": "Retain",
                     "storageClassName": "",
                     "claimRef": {"namespace": team.namespace, "name": CLAIM},

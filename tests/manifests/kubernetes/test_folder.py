@@ -95,7 +95,9 @@ def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: Wanted, 
         ["kubectl", "kustomize", str(tmp_path / "overlay")], check=True, capture_output=True, text=True
     ).stdout
     made = list(yaml.safe_load_all(text))
-    volumes = [each["spec"]["csi"] for each in made if each["kind"] == "PersistentVolume"]
+    claimed = [each["spec"] for each in made if each["kind"] == "PersistentVolume"]
+    assert all({"nosuid", "nodev"} <= set(each["mountOptions"]) for each in claimed)
+    volumes = [each["csi"] for each in claimed]
     mounted = [each.namespace for each in cluster.teams if cluster.file_system is not None]
     assert [each["volumeHandle"] for each in volumes] == ["fs-0a1b2c3d4e5f67890"] * len(mounted)
     assert {each["volumeAttributes"]["mountname"] for each in volumes} == ({"abc"} if mounted else set())

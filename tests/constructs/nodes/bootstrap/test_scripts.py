@@ -17,7 +17,7 @@ from node_sandbox import AMAZON_LINUX, UBUNTU, NodeSandbox
 MakeNode = Callable[..., NodeSandbox]
 
 FSTAB_LINE = (
-    "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev /fsx lustre defaults,nofail,relatime,flock,_netdev,"
+    "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev /fsx lustre defaults,nosuid,nodev,nofail,relatime,flock,_netdev,"
     "x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service 0 0\n"
 )
 IMAGES = pytest.mark.parametrize(
@@ -230,6 +230,14 @@ def test_another_file_system_at_the_mount_point_gives_way_and_the_rest_stays(mak
     node.write("etc/fstab", "# /fsx below\nold@tcp:/x /fsx lustre defaults 0 0\n/dev/sdb /fsx2 ext4 defaults 0 0\n")
     assert node.step("mount.sh").returncode == 0
     assert node.read("etc/fstab") == f"# /fsx below\n/dev/sdb /fsx2 ext4 defaults 0 0\n{FSTAB_LINE}"
+
+
+def test_no_file_of_the_file_system_makes_a_user_root(make_node: MakeNode) -> None:
+    """Root in a pod is root on the file system, where it can make set-user-ID programs and device files."""
+    node = make_node()
+    assert node.step("mount.sh").returncode == 0
+    options = node.read("etc/fstab").splitlines()[-1].split()[3].split(",")
+    assert {"nosuid", "nodev"} <= set(options)
 
 
 def test_a_deeper_mount_point_has_its_own_units(make_node: MakeNode) -> None:

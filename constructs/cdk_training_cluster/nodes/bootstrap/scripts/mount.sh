@@ -5,11 +5,12 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source ./lib.sh
 
-options=defaults,nofail,relatime,flock,_netdev,x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service
+options=defaults,nosuid,nodev,nofail,relatime,flock,_netdev,x-systemd.automount,x-systemd.requires=systemd-networkd-wait-online.service
 if [[ -n ${MOUNT_EFA:-} ]]; then
   service=configure-efa-fsx-lustre-client.service
   options+=,x-systemd.requires=$service,x-systemd.after=$service
 fi
+# nosuid and nodev: root in a pod, or on a node of another cluster, is root on the file system, but not on this node.
 # relatime, not noatime: FSx releases what has not been read for a while by its access time.
 set_fstab "$MOUNT_POINT" "$MOUNT_SOURCE $MOUNT_POINT lustre $options 0 0"
 mkdir -p "$ROOT$MOUNT_POINT"
