@@ -65,7 +65,10 @@ def test_the_wheel_holds_the_library_the_stacks_and_the_functions_and_nothing_el
         "cluster_contract",
         wheel.name.split("-py3")[0] + ".dist-info",
     }
-    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".md"))]
+    assert {name.split("/")[2] for name in names if name.startswith("cdk_training_cluster/_lambdas/")} == {
+        path.name for path in (PROJECT / "lambdas").iterdir() if path.is_dir()
+    }
     assert {
         "cdk_training_cluster/py.typed",
         "cdk_training_cluster/instance_types/catalog.json",
