@@ -71,7 +71,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
-    files.append(File.generated(config, "assets/mermaid.min.js", content=_file(_MERMAID)))
+    files.append(File.generated(config, made.MERMAID, content=_file(_MERMAID)))
     # Last, so that its commands run while the other pages are made.
     (page,) = (file for file in files if file.src_uri == tutorial.PAGE.name)
     files.remove(page)
@@ -102,13 +102,14 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     return _LINK.sub(lead, made.expanded(markdown))
 
 
-def on_page_content(html: str, **_: object) -> str:
-    """Give each cell of a table with three columns or more its column's name, which phones show beside it.
+def on_page_content(html: str, *, page: Page, **_: object) -> str:
+    """Add Mermaid to pages with diagrams, and the column's name, which phones show, to cells of tables.
 
     Args:
         html: The page's content.
+        page: The page.
     """
-    return _TABLE.sub(_named, html)
+    return made.with_mermaid(_TABLE.sub(_named, html), page.url)
 
 
 def _named(table: re.Match[str]) -> str:

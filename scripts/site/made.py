@@ -1,6 +1,7 @@
 """What stands in a page in place of `<!-- made: WHAT NAMES -->`, from the source as it is now."""
 
 import ast
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from cdk_training_cluster_cli.pictures.diagram import architecture, fenced
 from cdk_training_cluster_file import read_cluster_file
 
 PROJECT = Path(__file__).resolve().parents[2]
+MERMAID = "assets/mermaid.min.js"
+"""The site's copy of Mermaid, below its top."""
 _PLACE = re.compile(r"<!-- made: (?P<what>\w+)(?P<names>[^>]*?) *-->")
 
 
@@ -27,6 +30,20 @@ def expanded(markdown: str) -> str:
         markdown: The page.
     """
     return _PLACE.sub(lambda place: _MAKERS[place["what"]](*place["names"].split()), markdown)
+
+
+def with_mermaid(html: str, url: str) -> str:
+    """Return a page's content with the site's copy of Mermaid if the page contains a diagram.
+
+    Without it, the theme loads Mermaid from another host.
+
+    Args:
+        html: The content.
+        url: The address of the page below the site's top, such as `constructs/nodes/`.
+    """
+    if '<pre class="mermaid">' not in html:
+        return html
+    return f'{html}\n<script src="{posixpath.relpath(MERMAID, url or ".")}"></script>'
 
 
 def _members(path: str, name: str) -> str:
@@ -104,12 +121,8 @@ def _plain(template: str) -> str:
 
 
 def _architecture() -> str:
-    """Return the architecture of a cluster with every part, for a page in a folder below the site's top.
-
-    The theme's own copy of Mermaid is at another host; the page loads the one of the site.
-    """
-    diagram = fenced(architecture(read_cluster_file(synthesized.FILE)))
-    return f'{diagram}\n<script src="../../assets/mermaid.min.js"></script>'
+    """Return the architecture of a cluster with every part."""
+    return fenced(architecture(read_cluster_file(synthesized.FILE)))
 
 
 _MAKERS: dict[str, Callable[..., str]] = {
