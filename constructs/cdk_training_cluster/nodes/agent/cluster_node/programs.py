@@ -57,15 +57,21 @@ class Answer(NamedTuple):
         return self.status == 0
 
 
-def ask(command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> Answer:
+def ask(
+    command: Sequence[str],
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> Answer:
     """Run a program and wait for its answer.
 
     Args:
         command: The program and its arguments.
         seconds: How long it may take. One that waits for a device may not even end when it is killed: it is left.
         environment: Variables beside those of this process. Default: - none.
+        name: The program that errors name. Default: - the first word of the command.
     """
-    name, key = command[0], tuple(command)
+    name, key = name or command[0], tuple(command)
     if key in _left and _left[key].poll() is None:
         return Answer(None, "", f"{name} still hangs", is_late=True)
     try:
