@@ -85,11 +85,13 @@ def test_a_job_starts_on_a_file_system_in_maintenance_which_ends(
 
 def test_a_file_system_that_hangs_holds_other_programs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (machine, versions):
-        monkeypatch.setattr(module, "ask", lambda command, _: Answer(None, "", f"{command[0]} did not answer", True))
+        monkeypatch.setattr(
+            module, "ask", lambda _command, _, name="sh": Answer(None, "", f"{name} did not answer", is_late=True)
+        )
     facts = Facts(mount_point=str(tmp_path))
     found = [*machine.check_throughput(facts), *check_versions(facts, {"NCCL": "2.27.7"}, "i-1", "ami-1")]
     assert [check.found for check in found] == [
-        "not checked: sh did not answer",
+        "not checked: dd did not answer",
         "not checked: NCCL 2.27.7; sh did not answer",
     ]
     assert list(tmp_path.iterdir()) == []
