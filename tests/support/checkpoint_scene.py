@@ -28,9 +28,9 @@ def file_system(stack: Stack) -> TrainingFileSystem:
     return TrainingFileSystem(stack, "Files", network=ClusterNetwork(stack, "FilesNetwork", availability_zone=ZONE))
 
 
-def exported_checkpoints(stack: Stack) -> ExportedCheckpoints:
+def exported_checkpoints(stack: Stack, prefix: str = "") -> ExportedCheckpoints:
     """Make a store whose directory is exported."""
-    return ExportedCheckpoints(stack, "Checkpoints", file_system=file_system(stack))
+    return ExportedCheckpoints(stack, "Checkpoints", file_system=file_system(stack), prefix=prefix)
 
 
 class FakeBucket(FakeService):
@@ -45,7 +45,8 @@ class FakeBucket(FakeService):
         return FakePaginator(self._pages)
 
     def _pages(self, **request: Any) -> Iterator[dict[str, Any]]:
-        self.record("ListObjectsV2", request, arn=f"arn:aws:s3:::{request['Bucket']}")
+        arn = f"arn:aws:s3:::{request['Bucket']}"
+        self.record("ListObjectsV2", request, arn=arn, context={"s3:prefix": request["Prefix"]})
         keys = sorted(key for key in self.objects if key.startswith(request["Prefix"]))
         for start in range(0, max(len(keys), 1), 2):
             page = [{"Key": key, "Size": 10, "LastModified": self.objects[key]} for key in keys[start : start + 2]]

@@ -151,9 +151,16 @@ class ExportedCheckpoints(CheckpointStore):
         return self.bucket.grant_read_write(grantee, f"{self.place.prefix}*")
 
     def grant_list(self, grantee: iam.IGrantable) -> iam.Grant:
-        """See `CheckpointStore.grant_list`."""
+        """See `CheckpointStore.grant_list`; other prefixes of the bucket stay hidden, and so does HeadBucket.
+
+        Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
+        """
+        prefix = self.place.prefix
         return iam.Grant.add_to_principal(
-            grantee=grantee, actions=["s3:ListBucket"], resource_arns=[self.bucket.bucket_arn]
+            grantee=grantee,
+            actions=["s3:ListBucket"],
+            resource_arns=[self.bucket.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": f"{prefix}*"}} if prefix else None,
         )
 
     def metric_oldest_waiting_export(

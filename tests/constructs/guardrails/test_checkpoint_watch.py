@@ -1,5 +1,7 @@
 """`CheckpointWatch`: a policy that is enough for its function's calls, and no more."""
 
+from dataclasses import replace
+
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
@@ -18,10 +20,10 @@ _LAMBDA_CALLS = [
 ]
 
 
-def test_its_policy_lets_it_list_one_bucket_and_read_metrics() -> None:
+def test_its_policy_lets_it_list_one_prefix_of_one_bucket_and_read_metrics() -> None:
     stack = new_stack()
     topic = sns.Topic(stack, "Alerts")
-    store = exported_checkpoints(stack)
+    store = exported_checkpoints(stack, prefix="runs")
     CheckpointWatch(stack, "Watch", cluster_name="pod", checkpoints=store, alert_topic=topic)
     template = Template.from_stack(stack).to_json()
     of_type = {
@@ -44,12 +46,17 @@ def test_its_policy_lets_it_list_one_bucket_and_read_metrics() -> None:
     # IAM knows the call ListObjectsV2 as ListBucket.
     # https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
     calls = [
-        *(Call(action="s3:ListBucket", resource=call.resource) for call in scene.bucket.calls),
+        *(replace(call, action="s3:ListBucket") for call in scene.bucket.calls),
         *scene.cloudwatch.calls,
         *_LAMBDA_CALLS,
     ]
     assert [call for call in calls if not is_allowed(statements, call)] == []
     # Its alarms notify the topic, and every guardrail may.
     assert unused(statements, calls) == [f"sns:Publish on {_TOPIC}"]
-    assert not is_allowed(statements, Call(action="s3:ListBucket", resource="arn:aws:s3:::other"))
+    runs = {"s3:prefix": "runs/"}
+    assert not is_allowed(statements, Call(action="s3:ListBucket", resource="arn:aws:s3:::other", context=runs))
+    # A listing of everything and HeadBucket have no prefix.
+    for prefix in ({"s3:prefix": "corpora/"}, {"s3:prefix": "runs"}, {"s3:prefix": ""}, {}):
+        call = Call(action="s3:ListBucket", resource=f"arn:aws:s3:::{BUCKET}", context=prefix)
+        assert not is_allowed(statements, call)
     assert not is_allowed(statements, Call(action="s3:GetObject", resource=f"arn:aws:s3:::{BUCKET}/runs/a"))
