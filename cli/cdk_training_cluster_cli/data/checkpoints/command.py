@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cdk_training_cluster_cli.core.aws_errors import plain_refusals
@@ -261,7 +262,7 @@ def _progress(what: str, total: int) -> Iterator[Advance]:
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(escape(printable(what)), total=total)
 
         def advance(count: int) -> None:
             if stopped.is_set():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from cdk_training_cluster_cli.main import training_cluster
@@ -40,6 +41,20 @@ def test_a_key_writes_no_control_characters_to_a_terminal(runs: Runs) -> None:
     runs.put("u\x1b[31m/w\x9b", b"")
     for found in (runs.ran("list"), runs.ran("verify", "u\x1b[31m"), runs.ran("verify", "none")):
         assert ("u\\x1b[31m" in found.output, "\x1b" in found.output, "\x9b" in found.output) == (True, False, False)
+
+
+@pytest.mark.parametrize("name", ["[red]step", "[/]step", "[/bold]\x1b[31m"])
+def test_the_progress_on_a_terminal_shows_a_name_as_it_is(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(Console, "is_terminal", True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    runs.put(f"{name}/.complete", b"")
+    for command, *more in (("verify",), ("restore", tmp_path)):
+        found = runs.ran(command, name, *more)
+        assert (found.exit_code, found.exception) == (0, None)
+        assert f"{command} {name}".replace("\x1b", "\\x1b") in found.stderr
 
 
 def test_a_whole_checkpoint_is_proven(runs: Runs) -> None:

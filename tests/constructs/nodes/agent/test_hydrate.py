@@ -334,3 +334,20 @@ def test_without_a_file_system_it_says_so(node: HydratedNode, why: str, environm
     done = node.run("hydrate", node.request(directory="/fsx/nothing"), **environment)
     assert (done.returncode, done.stdout) == (3, "")
     assert f"/fsx/nothing cannot be restored: {why}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [("kill -9 $$", "was ended by signal 9 (Killed)"), ("exit 5", "ended with exit status 5 and said nothing")],
+)
+def test_a_call_that_ends_without_a_word_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, said: str
+) -> None:
+    program = tmp_path / "lfs"
+    program.write_text(f"#!/bin/sh\n{ends}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    lfs, path = Lfs(Deadline(60)), os.fsencode(program)
+    assert lfs.why_not_lustre(path) == f"lfs path2fid {said}"
+    assert lfs.restore([path]) == {path: f"lfs hsm_restore {said}"}
+    assert lfs.states([path]) == {path: f"lfs hsm_state {said}"}

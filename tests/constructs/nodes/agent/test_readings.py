@@ -298,6 +298,8 @@ def test_how_fast_an_efa_counter_grows(
         (["neuron0"], {"neuron-monitor": "/dev/neuron0"}, False),
         ([], {"slurmd": "/dev/null", "slurmstepd": "slurmstepd: [123.0]"}, True),
         ([], {"slurmd": "/dev/null", "slurmstepd": "/usr/sbin/slurmstepd infinity"}, False),
+        ([], {"slurmd": "/dev/null", "slurmstepd of 1000": "slurmstepd: [123.0]"}, False),
+        ([], {"slurmd of 1000": "/dev/null"}, None),
         ([], {"python": "/dev/null"}, None),
     ],
 )
@@ -312,11 +314,14 @@ def test_whether_a_job_uses_the_node(
     for device in devices:
         (tmp_path / "dev").mkdir(exist_ok=True)
         (tmp_path / "dev" / device).touch()
-    for number, (name, what) in enumerate(processes.items(), start=2_000_000):
+    for number, (named, what) in enumerate(processes.items(), start=2_000_000):
+        name, _, user = named.partition(" of ")
         process = tmp_path / "proc" / str(number)
         (process / "fd").mkdir(parents=True)
         (process / "comm").write_text(f"{name[:15]}\n")
         (process / "cmdline").write_text(what)
+        # Its real, effective, saved and file system's user: slurmstepd takes on the user of its step now and then.
+        (process / "status").write_text(f"Name:\t{name[:15]}\nUid:\t{user or 0}\t1000\t0\t1000\nGid:\t0\t0\t0\t0\n")
         (process / "fd/7").symlink_to(what)
         for closed_meanwhile in "3456":
             (process / "fd" / closed_meanwhile).touch()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -139,7 +140,15 @@ class Lfs:
                     continue
                 _abandon(process)
                 return _HUNG, b"", f"lfs {command} did not answer within {seconds:g} seconds"
-            return process.returncode, output, error.decode("utf-8", "backslashreplace").strip()
+            said = error.decode("utf-8", "backslashreplace").strip()
+            return process.returncode, output, _ending(command, process.returncode, said)
+
+
+def _ending(command: str, status: int, said: str) -> str:
+    """Return why a call failed, which a program that a signal ended does not say itself."""
+    if status < 0:
+        return f"lfs {command} was ended by signal {-status} ({signal.strsignal(-status)})"
+    return said or f"lfs {command} ended with exit status {status} and said nothing"
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:

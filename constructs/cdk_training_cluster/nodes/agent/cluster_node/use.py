@@ -44,7 +44,7 @@ def jobs_use_node(clock: Callable[[], float] = time.monotonic) -> bool | None:
         if is_late():
             return True
         name = _text(process / "comm").strip()
-        if name == "slurmd":
+        if name == "slurmd" and _is_roots(process):
             scheduled = True
         if (accelerators and name not in _NO_JOBS and _may_hold_accelerator(process, is_late)) or _is_step(
             process, name
@@ -66,7 +66,16 @@ def _processes() -> Iterator[Path]:
 
 
 def _is_step(process: Path, name: str) -> bool:
-    return name.startswith("slurmstepd") and _text(process / "cmdline").startswith(_STEP)
+    return name.startswith("slurmstepd") and _text(process / "cmdline").startswith(_STEP) and _is_roots(process)
+
+
+def _is_roots(process: Path) -> bool:
+    """Say whether root started it: any user may give a process a name, and Slurm's own run as root.
+
+    The first of the ids is the real one, which slurmstepd keeps while it takes on the id of its user.
+    https://www.kernel.org/doc/html/latest/filesystems/proc.html
+    """
+    return re.search(r"^Uid:\t0\t", _text(process / "status"), re.MULTILINE) is not None
 
 
 def _may_hold_accelerator(process: Path, is_late: Callable[[], bool]) -> bool:
