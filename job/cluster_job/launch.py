@@ -22,7 +22,7 @@ from cluster_job.drain import JOB_FOLDER, drain_request
 from cluster_job.environment import UNNAMED, Environment, batch_job, read_environment
 from cluster_job.exits import Exit
 from cluster_job.failures import RestartPolicy
-from cluster_job.flight_recorder import make_folder, recorder_variables
+from cluster_job.flight_recorder import make_folder, own_folder, recorder_variables
 from cluster_job.heartbeat import beating
 from cluster_job.membership import FIXED_SIZE, POLICY_VARIABLES
 from cluster_job.sending import Heartbeat
@@ -35,6 +35,7 @@ _ENDLESS = 1_000_000  # the rendezvous counts: torchrun's own limit knows no win
 _SHUTDOWN_SECONDS = 10
 _PORT = 29500
 _NVIDIA = Path("/dev/nvidia0")
+_COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _VERIFY = ("cluster-node", "verify", "--at", "job-start")
 _FLAGS = ("--standalone", "-m", "--module", "--no-python", "--run-path", "--virtual-local-rank", "-h", "--help")
 """torchrun's options without a value: https://docs.pytorch.org/docs/stable/elastic/run.html"""
@@ -264,6 +265,8 @@ def _variables(given: argparse.Namespace, environment: Environment, variables: M
         "RUN_NAME": given.run or environment.run,
         "TRAINING_CLUSTER_NODE": environment.node,
         **recorder_variables(given.run or environment.run, variables),
+        # torch's own default is a name in /tmp that any user can take first, and torch runs what lies there.
+        **({} if variables.get(_COMPILED) else {_COMPILED: str(own_folder() / "inductor")}),
         # A store that agents and workers share keeps the keys of the last round: restarted workers wait for ever.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         GRACE_VARIABLE: str(given.hang_seconds),

@@ -10,6 +10,7 @@ import pytest
 from cluster_job import launch
 from cluster_job.environment import read_environment
 from cluster_job.exits import Exit
+from cluster_job.flight_recorder import own_folder
 from cluster_job.membership import FIXED_SIZE
 
 CLUSTER = {
@@ -291,3 +292,14 @@ def test_the_flight_recorder_writes_at_a_timeout_unless_the_user_has_set_it(
     assert found.get("TORCH_FR_DUMP_TEMP_FILE", "/llama/flight-recorder-rank-").endswith(
         "/llama/flight-recorder-rank-"
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "folder"), [({}, str(own_folder() / "inductor")), ({"TORCHINDUCTOR_CACHE_DIR": "/fsx/cache"}, None)]
+)
+def test_torch_loads_compiled_code_from_no_folder_that_another_user_can_make_first(
+    own: dict[str, str], folder: str | None
+) -> None:
+    given = launch._parser().parse_args(["--run", "llama", "torchrun", "train.py"])
+    found = launch._variables(given, read_environment(own, job_file=Path("/nonexistent")), own)
+    assert found.get("TORCHINDUCTOR_CACHE_DIR") == folder
