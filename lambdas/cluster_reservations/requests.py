@@ -146,13 +146,19 @@ class Request:
         return {STACK_TAG: self._stack_name, RESOURCE_TAG: self.resource}
 
     def has_place(self, placement_group: str) -> bool:
-        """Say whether a placement group is the request's or one of the stack: the resource may have been in it.
+        """Say whether a placement group is the request's, or an earlier one of the same resource of the stack.
+
+        CloudFormation names both `<stack>-<logical id>-<random characters>`. Other placement groups of the stack, and
+        those of a stack whose name begins with this stack's, differ before the last hyphen.
 
         Args:
             placement_group: The ARN of the placement group. Empty: none.
         """
-        named = {each.fixed.get(_PLACE) for each in (self.terms, self.before) if each is not None}
-        return placement_group in named or placement_group.partition("/")[2].startswith(f"{self._stack_name}-")
+        named = [
+            each.fixed[_PLACE] for each in (self.terms, self.before) if each is not None and _PLACE in each.fixed
+        ]
+        known = {each.rpartition("-")[0] for each in named if f"/{self._stack_name}-" in each}
+        return placement_group in named or placement_group.rpartition("-")[0] in known
 
     def tags(self, there: Mapping[str, str]) -> Mapping[str, str]:
         """Return all tags of the reservation that is asked for.

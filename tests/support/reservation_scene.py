@@ -20,7 +20,7 @@ STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/pod-cluster/1a2b3c4d-0
 GENERATED = "pod-cluster-ClusterNodeGroupsworkersReservation-1AB2CD3EF4GH"
 RESOURCE = "ClusterNodeGroupsworkersReservation1A2B3C4D"
 CLUSTER, GROUP = "pod", "workers"
-PLACE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/close"
+PLACE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/pod-cluster-workersPlace-0AB2CD3EF4GH"
 OWN_TAGS = [
     {"Key": "cdk-training-cluster:cluster", "Value": CLUSTER},
     {"Key": "cdk-training-cluster:node-group", "Value": GROUP},

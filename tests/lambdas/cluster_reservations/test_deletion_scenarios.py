@@ -32,12 +32,21 @@ def test_one_that_ends_while_it_is_cancelled_is_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [None, PLACE.replace("close", "another-stack-Place-1AB2"), PLACE.replace("close", "")]
+    "name",
+    [
+        None,
+        "",
+        "pod-cluster",
+        "another-stack-Place-1AB2CD3EF4GH",
+        "pod-cluster-evalPlace-1AB2CD3EF4GH",
+        "pod-cluster-2-workersPlace-1AB2CD3EF4GH",
+        "pod-cluster-workersPlace-2-workersPlace-1AB2CD3EF4GH",
+    ],
 )
-def test_a_reservation_of_others_with_the_same_tags_is_neither_cancelled_nor_used(place: str | None) -> None:
+def test_a_reservation_of_others_with_the_same_tags_is_neither_cancelled_nor_used(name: str | None) -> None:
     scene = ReservationScene()
     own = scene.create()
-    request = {**scene.ec2.made[own].request, "PlacementGroupArn": place or ""}
+    request = {**scene.ec2.made[own].request, "PlacementGroupArn": "" if name is None else _place(name)}
     scene.ec2.made["cr-0f"] = Made("cr-0f", request, 8, dict(scene.ec2.made[own].tags))
     changed = properties(InstanceCount="9")
     assert scene.update(changed) == own
@@ -47,10 +56,19 @@ def test_a_reservation_of_others_with_the_same_tags_is_neither_cancelled_nor_use
     assert scene.ec2.billed == ["cr-0f"]
 
 
+def test_a_request_that_cannot_be_read_cancels_no_reservation_of_others() -> None:
+    scene = ReservationScene()
+    own = scene.create()
+    scene.ec2.made["cr-0f"] = Made("cr-0f", {"PlacementGroupArn": ""}, 8, dict(scene.ec2.made[own].tags))
+    scene.stack.status = "DELETE_IN_PROGRESS"
+    scene.carry_out(scene.event("Delete", own, ResourceProperties=properties(InstanceCount="many")))
+    assert scene.ec2.billed == ["cr-0f"]
+
+
 def test_a_reservation_in_an_earlier_placement_group_of_the_stack_is_cancelled() -> None:
     scene = ReservationScene()
     own = scene.create()
-    request = {"PlacementGroupArn": PLACE.replace("close", "pod-cluster-workersPlace-1AB2CD3EF4GH")}
+    request = {"PlacementGroupArn": _place("pod-cluster-workersPlace-1AB2CD3EF4GH")}
     scene.ec2.made["cr-0f"] = Made("cr-0f", request, 8, dict(scene.ec2.made[own].tags))
     scene.delete()
     assert scene.ec2.billed == []
@@ -120,3 +138,7 @@ def test_what_ec2_refuses_to_describe_is_told_in_one_sentence() -> None:
 def test_who_is_not_cloudformation_is_told_so(event: dict[str, str]) -> None:
     with pytest.raises(InvalidEventError, match="takes requests of CloudFormation only"):
         Request.of(event)
+
+
+def _place(name: str) -> str:
+    return f"{PLACE.partition('/')[0]}/{name}"
