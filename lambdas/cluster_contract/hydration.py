@@ -308,6 +308,7 @@ class HydrationFunctionSettings(FunctionSettings):
         cluster: The cluster's name, the value of the tag on its nodes.
         file_system: The file system's id.
         mount_point: Where the nodes mount it.
+        security_group: The id of the security group of the nodes' primary network interfaces.
         datasets: What is maintained.
         document: The SSM document that nodes run. Empty: nothing is preloaded.
         topic_arn: The SNS topic that gets the messages.
@@ -321,6 +322,7 @@ class HydrationFunctionSettings(FunctionSettings):
     cluster: str
     file_system: str
     mount_point: str
+    security_group: str
     datasets: tuple[HydratedDataset, ...]
     document: str = ""
     topic_arn: str = variable("ALERT_TOPIC_ARN")

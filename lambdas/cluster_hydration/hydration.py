@@ -124,7 +124,7 @@ class HydrationRun:
     def _places(self, due: "list[HydratedDataset]", kept: States) -> dict[str, Place]:
         settings, aws = self._settings, self._aws
         links = Links(aws.fsx(), settings.file_system)
-        nodes = Nodes(aws.ec2(), aws.ssm(), aws.ssm_once(), settings.cluster, settings.document)
+        nodes = Nodes(aws.ec2(), aws.ssm(), aws.ssm_once(), settings)
         for state in kept.values():
             for command in state.commands:
                 nodes.occupy(command.instance)

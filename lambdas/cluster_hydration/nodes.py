@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from cluster_common.errors import error_code
-from cluster_contract.hydration import HydrationAnswer, HydrationRequest, parse_answer
+from cluster_contract.hydration import HydrationAnswer, HydrationFunctionSettings, HydrationRequest, parse_answer
 from cluster_contract.tags import CLUSTER_TAG
 from cluster_hydration.records import DELIVERY_SECONDS, Command
 
@@ -47,22 +47,27 @@ class Ended:
 class Nodes:
     """The nodes of one cluster, read when they are first asked for.
 
-    Sources: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_SendCommand.html and
+    The tag alone does not identify a node: a principal that may tag instances can add it to any instance. A node also
+    has the security group of the cluster's network, which only a launch or a change of its groups can give.
+
+    Sources: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html,
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_SendCommand.html and
     https://docs.aws.amazon.com/systems-manager/latest/userguide/monitor-commands.html
     """
 
-    def __init__(self, ec2: "EC2Client", ssm: "SSMClient", sending: "SSMClient", cluster: str, document: str) -> None:
+    def __init__(
+        self, ec2: "EC2Client", ssm: "SSMClient", sending: "SSMClient", settings: HydrationFunctionSettings
+    ) -> None:
         """Read nothing yet.
 
         Args:
             ec2: The client of EC2.
             ssm: The client of Systems Manager.
             sending: One that sends a request once: a command that is sent twice runs twice.
-            cluster: The cluster's name.
-            document: The SSM document.
+            settings: The function's settings.
         """
         self._ec2, self._ssm, self._sending = ec2, ssm, sending
-        self._cluster, self._document = cluster, document
+        self._settings = settings
         self._commands: Counter[str] = Counter()
 
     @cached_property
@@ -70,7 +75,8 @@ class Nodes:
         """The ids of the cluster's running instances, in order."""
         pages = self._ec2.get_paginator("describe_instances").paginate(
             Filters=[
-                {"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]},
+                {"Name": f"tag:{CLUSTER_TAG}", "Values": [self._settings.cluster]},
+                {"Name": "instance.group-id", "Values": [self._settings.security_group]},
                 {"Name": "instance-state-name", "Values": ["running"]},
             ]
         )
@@ -127,7 +133,7 @@ class Nodes:
         """
         sent = self._sending.send_command(
             InstanceIds=[command.instance],
-            DocumentName=self._document,
+            DocumentName=self._settings.document,
             # The default may still be what was deployed before:
             # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2539
             DocumentVersion="$LATEST",

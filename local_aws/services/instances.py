@@ -3,13 +3,14 @@
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.models.instance_types import INSTANCE_TYPES
-from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dict
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix, passes_filter_dict, simple_aws_filter_to_re
 
 from local_aws.launch_facts import Ec2Refusal
 from local_aws.services import placement_groups
@@ -18,6 +19,8 @@ from local_aws.services.answers import page
 _LEAST, _MOST = 5, 1000
 # What moto's filters lack: the filter's name, and how moto's instances call it.
 _MORE_FILTERS = {"capacity-reservation-id": "capacity_reservation_id", "instance-lifecycle": "lifecycle"}
+# What moto's filters take, and EC2 does not.
+_UNKNOWN_FILTERS = frozenset({"group-id"})
 
 
 def describe_instances(response: Any) -> ActionResult:
@@ -38,6 +41,8 @@ def describe_instances(response: Any) -> ActionResult:
     if wanted:
         ec2.get_multi_instances_by_id(wanted)  # refuses unknown ones
     filters = response._filters_from_querystring()
+    for name in _UNKNOWN_FILTERS.intersection(filters):
+        raise Ec2Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
     asked = frozenset(wanted)
     found = [pair for pair in _pairs(ec2) if (not asked or pair[1].id in asked) and _passes(pair[1], filters)]
     some, token = page(found, params.get("NextToken"), size or _MOST)
@@ -55,6 +60,10 @@ def _passes(instance: Any, filters: dict[str, Any]) -> bool:
     for name, values in filters.items():
         if name in _MORE_FILTERS:
             if getattr(instance, _MORE_FILTERS[name], None) not in values:
+                return False
+        elif name == "instance.group-id":
+            groups = {group.id for group in instance.security_groups}
+            if not any(re.fullmatch(simple_aws_filter_to_re(value), group) for value in values for group in groups):
                 return False
         elif name.startswith("tag:") and not any(sign in value for value in values for sign in "*?"):
             # moto compiles each value to a pattern, for each instance.

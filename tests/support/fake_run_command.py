@@ -13,7 +13,7 @@ from cluster_contract.hydration import HydrationRequest
 from cluster_contract.tags import CLUSTER_TAG
 from fake_service import ACCOUNT, REGION, FakePaginator, FakeService, refusal
 
-CLUSTER, DOCUMENT = "pod", "pod-Document"
+CLUSTER, DOCUMENT, GROUP = "pod", "pod-Document", "sg-0123456789abcdef0"
 _MIB = 1024**2
 
 
@@ -66,7 +66,8 @@ class FakeNodes(FakeService):
     Attributes:
         now: The time.
         files: The files of each data set, by its directory on the nodes.
-        nodes: The running instances: whether their agents answer.
+        nodes: The running instances with the cluster's tag: whether their agents answer.
+        foreign: Those of them that are in another security group than the cluster's.
         sent: All commands.
         fates: What the next commands come to: a status, an exit code, `hang`, or `lost`: taken, but nothing says so.
         parameter: The SSM parameter.
@@ -78,6 +79,7 @@ class FakeNodes(FakeService):
         self.now = now
         self.files: dict[str, Files] = {}
         self.nodes: dict[str, bool] = {}
+        self.foreign: set[str] = set()
         self.sent: list[_Sent] = []
         self.fates: list[str] = []
         self.parameter = "{}"
@@ -86,6 +88,12 @@ class FakeNodes(FakeService):
         """Launch nodes."""
         start = len(self.nodes)
         self.nodes |= {f"i-{number:017x}": True for number in range(start, start + count)}
+
+    def add_foreign(self, count: int) -> None:
+        """Launch instances of another owner with the cluster's tag."""
+        before = set(self.nodes)
+        self.add_nodes(count)
+        self.foreign |= set(self.nodes) - before
 
     def get_paginator(self, operation: str) -> FakePaginator:
         """Return the paginator of an operation."""
@@ -182,9 +190,12 @@ class FakeNodes(FakeService):
 
     def _instances(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         self.ec2.record("DescribeInstances", parameters, context={"aws:RequestedRegion": REGION})
-        assert {"Name": f"tag:{CLUSTER_TAG}", "Values": [CLUSTER]} in parameters["Filters"]
+        wanted = {one["Name"]: one["Values"] for one in parameters["Filters"]}
         for name in list(self.nodes):
-            yield {"Reservations": [{"Instances": [{"InstanceId": name}]}]}
+            group = "sg-0fedcba9876543210" if name in self.foreign else GROUP
+            facts = {f"tag:{CLUSTER_TAG}": CLUSTER, "instance-state-name": "running", "instance.group-id": group}
+            if all(facts[key] in values for key, values in wanted.items()):
+                yield {"Reservations": [{"Instances": [{"InstanceId": name}]}]}
 
     def _information(self, **parameters: Any) -> Iterator[dict[str, Any]]:
         self.record("DescribeInstanceInformation", parameters, context={"aws:RequestedRegion": REGION})

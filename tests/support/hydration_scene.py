@@ -21,7 +21,7 @@ from cluster_hydration.hydration import HydrationRun
 from cost_scene import TOPIC, FakeTopic
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_lustre import FILE_SYSTEM, FakeLustre
-from fake_run_command import CLUSTER, DOCUMENT, FakeNodes, Files
+from fake_run_command import CLUSTER, DOCUMENT, GROUP, FakeNodes, Files
 from fake_service import REGION
 from policy_evaluator import Call
 
@@ -53,6 +53,7 @@ class HydrationScene:
             cluster=CLUSTER,
             file_system=self.file_system,
             mount_point="/fsx",
+            security_group=GROUP,
             document=DOCUMENT,
             datasets=tuple(self.datasets),
             topic_arn=TOPIC,

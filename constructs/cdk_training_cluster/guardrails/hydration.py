@@ -105,7 +105,8 @@ class DatasetHydration(Guardrail):
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the nodes that restore.
+            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the nodes that restore. They also
+                have the security group of the file system's network, as all nodes that the library launches.
             alert_topic: What gets the messages and the alarms. It must let CloudWatch publish; if it is encrypted, so
                 must its key.
             file_system: The file system whose data sets are hydrated: those that it has by now.
@@ -134,6 +135,7 @@ class DatasetHydration(Guardrail):
             cluster=cluster_name,
             file_system=file_system.file_system_id,
             mount_point=file_system.mount_point,
+            security_group=file_system.network.security_group.security_group_id,
             document="" if self.document is None else self.document.ref,
             datasets=tuple(map(_maintained, self._datasets)),
             topic_arn=alert_topic.topic_arn,

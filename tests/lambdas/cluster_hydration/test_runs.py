@@ -8,7 +8,7 @@ import pytest
 
 from cluster_common.actions import Action
 from cluster_contract.hydration import HydratedDataset, HydrationStep
-from hydration_scene import DATA, HydrationScene
+from hydration_scene import DATA, START, HydrationScene
 
 _DONE, _FAILED = HydrationStep.DONE, HydrationStep.FAILED
 
@@ -192,3 +192,25 @@ def test_nodes_that_cannot_restore_fail_a_data_set_until_one_comes_that_can(code
     scene.nodes.add_nodes(1)
     assert scene.until(_DONE, within=20).reason is None
     assert ["goes on by itself" in text for _, text in scene.messages] == [True, False]
+
+
+def test_instances_of_another_owner_with_the_tag_of_the_cluster_get_no_command_and_keep_none_from_its_nodes() -> None:
+    scene = HydrationScene(nodes=0)
+    scene.nodes.add_foreign(120)  # More than Systems Manager is asked about in one request.
+    scene.tick(5)
+    assert (scene.steps, scene.nodes.sent) == ({"/data": HydrationStep.WAITING}, [])
+    scene.nodes.add_nodes(2)
+    scene.until(_DONE)
+    assert {one.instance for one in scene.nodes.sent} == set(scene.nodes.nodes) - scene.nodes.foreign
+
+
+def test_a_node_that_loses_the_security_group_of_the_cluster_ends_no_run() -> None:
+    scene = HydrationScene()
+    scene.nodes.files[DATA].seconds = 150
+    scene.tick(2)
+    lost = scene.nodes.live[0].instance
+    scene.nodes.foreign.add(lost)
+    scene.until(_DONE)
+    assert {one.instance for one in scene.nodes.sent if one.sent > START + timedelta(minutes=2)} == (
+        set(scene.nodes.nodes) - {lost}
+    )
