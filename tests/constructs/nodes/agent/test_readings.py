@@ -4,8 +4,10 @@ import contextlib
 import itertools
 import json
 import os
+import queue
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -326,6 +328,21 @@ def test_whether_a_job_uses_the_node(
         for closed_meanwhile in "3456":
             (process / "fd" / closed_meanwhile).touch()
     assert use.jobs_use_node() is in_use
+
+
+def test_a_user_whose_process_never_gives_its_arguments_does_not_keep_the_watchdog_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that waits for a file system of its own, such as FUSE, keeps the memory that holds them locked."""
+    monkeypatch.setattr(use, "ROOT", str(tmp_path))
+    process = tmp_path / "proc/2000000"
+    process.mkdir(parents=True)
+    (process / "comm").write_text("slurmstepd\n")
+    (process / "status").write_text("Uid:\t1000\t1000\t1000\t1000\n")
+    os.mkfifo(process / "cmdline")
+    found: queue.SimpleQueue[bool | None] = queue.SimpleQueue()
+    threading.Thread(target=lambda: found.put(use.jobs_use_node()), daemon=True).start()
+    assert found.get(timeout=20) is None
 
 
 def test_a_user_who_opens_a_million_files_does_not_keep_the_watchdog_waiting(

@@ -66,7 +66,8 @@ def _processes() -> Iterator[Path]:
 
 
 def _is_step(process: Path, name: str) -> bool:
-    return name.startswith("slurmstepd") and _text(process / "cmdline").startswith(_STEP) and _is_roots(process)
+    # The arguments are in the memory of the process, which that of a user may keep locked for ever.
+    return name.startswith("slurmstepd") and _is_roots(process) and _text(process / "cmdline").startswith(_STEP)
 
 
 def _is_roots(process: Path) -> bool:
