@@ -145,6 +145,20 @@ def stalled(directory: str, time: timedelta) -> str:
     )
 
 
+def too_long(directory: str, time: timedelta) -> str:
+    """Return what to do where nodes have worked longer at a run than its size explains.
+
+    Args:
+        directory: The data set's directory on a node.
+        time: For how long they may.
+    """
+    return (
+        f"Nodes have worked at {directory} for more than {round(time / timedelta(hours=1)):,} hours, the limit for "
+        "the files that the run began with. The idle function no longer keeps nodes for it. See whether the bucket "
+        "gets objects while files are restored, and the throughput of the file system in CloudWatch"
+    )
+
+
 def too_many_passes(directory: str, passes: int) -> str:
     """Return what to do where the bucket changes faster than it is restored.
 

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from cluster_contract.codec import Open
 from cluster_contract.hydration import COMMAND_SECONDS, FileFailure, HydratedDataset, HydrationAction, HydrationStep
@@ -81,6 +82,9 @@ class DatasetState(Open):
         looked: What the last look has seen so far. None: nothing yet.
         commands: What nodes may be working at.
         failures: The first files that could not be restored.
+        selected: All shards together, when all were first counted. None: they are not counted yet.
+        worked: For how many seconds nodes had worked at the run until they last stopped.
+        working_since: Since when nodes work at it. None: no node does.
         passes: How often a last look has found more to restore.
         failing_since: Since when no command has succeeded. None: the last one did.
         avoided: Nodes that get no commands, and until when.
@@ -115,6 +119,9 @@ class DatasetState(Open):
     looked: Shard | None = None
     commands: tuple[Command, ...] = ()
     failures: tuple[FileFailure, ...] = ()
+    selected: Shard | None = None
+    worked: int = 0
+    working_since: datetime | None = None
     passes: int = 0
     failing_since: datetime | None = None
     avoided: Mapping[str, datetime] = field(default_factory=dict)
@@ -157,6 +164,29 @@ class DatasetState(Open):
     def found(self) -> Shard:
         """What is known of all files: what the last look has seen, or all shards together until it has ended."""
         return self.looked if self.step is HydrationStep.DONE and self.looked else self.total
+
+    def at_work(self, now: datetime) -> timedelta:
+        """Return for how long nodes have worked at the run; time without nodes does not count.
+
+        Args:
+            now: The time.
+        """
+        return timedelta(seconds=self.worked) + (now - self.working_since if self.working_since else timedelta(0))
+
+    def clocked(self, now: datetime) -> Self:
+        """Return the state with the time of the nodes' work and the first complete count.
+
+        Args:
+            now: The time.
+        """
+        works = bool(self.commands) and self.step in (HydrationStep.RESTORING, HydrationStep.FINISHING)
+        total = self.total
+        return replace(
+            self,
+            selected=self.selected or (total if total.counted else None),
+            worked=self.worked if works else int(self.at_work(now).total_seconds()),
+            working_since=(self.working_since or now) if works else None,
+        )
 
     def compares(self, now: datetime) -> bool:
         """Say whether it is time to compare the link with the one that it was hydrated through.

@@ -21,6 +21,12 @@ MAX_IMPORTS = 3
 STALL, COPIES = timedelta(hours=2), timedelta(days=1)
 """For how long nodes may work without a restored file, and for how long where Lustre says that it copies one."""
 
+WORK, LONGEST_WORK = timedelta(days=2), timedelta(days=30)
+"""For how long nodes may work at one run whatever its size, and for how long at most."""
+
+# What the slowest file system restores each second; WORK covers a small one, whose throughput is less.
+_BYTES_PER_SECOND, _FILES_PER_SECOND = 500_000_000, 100
+
 MANY_FAILURES = 1_000
 """So many files that fail have one cause: no last look tries them again."""
 
@@ -111,7 +117,7 @@ def advance(place: Place, state: DatasetState | None) -> DatasetState:
         state = _release(place, state)
     if state.notice is not None and (state.claimed is None or now - state.claimed > timedelta(minutes=2)):
         state = replace(state, claimed=now)
-    return _measured(state, now)
+    return _measured(state, now).clocked(now)
 
 
 def _watch_link(place: Place, state: DatasetState) -> DatasetState:
@@ -206,8 +212,8 @@ def _restore(place: Place, state: DatasetState) -> DatasetState:
         return fail(place, state, messages.failed_files(total, state.failures))
     if state.shards and not state.unfinished:
         return state if state.commands else replace(at(place, state, _S.FINISHING), progressed=place.now)
-    if _has_stalled(place, state):
-        return fail(place, state, messages.stalled(place.directory, _limit(state)))
+    if (reason := _exhausted(place, state)) is not None:
+        return fail(place, state, reason)
     usable = _usable(place, state)
     wanted = min(MAX_NODES, len(usable))
     if not state.shards or (wanted >= 2 * state.shards):
@@ -233,8 +239,19 @@ def _limit(state: DatasetState) -> timedelta:
     return COPIES if (state.looked or state.total).copying else STALL
 
 
-def _has_stalled(place: Place, state: DatasetState) -> bool:
-    return place.now - state.progressed > _limit(state)
+def _exhausted(place: Place, state: DatasetState) -> str | None:
+    """Return why nodes work at the run no longer. None: they may go on."""
+    if place.now - state.progressed > _limit(state):
+        return messages.stalled(place.directory, _limit(state))
+    longest = _longest_work(state)
+    return messages.too_long(place.directory, longest) if state.at_work(place.now) > longest else None
+
+
+def _longest_work(state: DatasetState) -> timedelta:
+    """Return for how long nodes may work at a run; objects that are added after the first count do not extend it."""
+    size = state.selected or state.total
+    seconds = size.bytes / _BYTES_PER_SECOND + size.files / _FILES_PER_SECOND
+    return min(WORK + timedelta(seconds=min(seconds, LONGEST_WORK.total_seconds())), LONGEST_WORK)
 
 
 def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
@@ -244,8 +261,8 @@ def _without_nodes(place: Place, state: DatasetState) -> DatasetState:
 
 def _finish(place: Place, state: DatasetState) -> DatasetState:
     state = _without_nodes(place, state)
-    if _has_stalled(place, state):
-        return fail(place, state, messages.stalled(place.directory, _limit(state)))
+    if (reason := _exhausted(place, state)) is not None:
+        return fail(place, state, reason)
     if not state.commands:
         for instance in _free(place, state, _usable(place, state))[:1]:
             return _command(place, state, HydrationAction.FINISH, instance)

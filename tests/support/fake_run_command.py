@@ -19,7 +19,7 @@ _MIB = 1024**2
 
 @dataclass
 class Files:
-    """The files of one data set, by number; each has 1 MiB.
+    """The files of one data set, by number; each has 1 MiB unless a test says otherwise.
 
     Attributes:
         count: How many there are.
@@ -30,6 +30,7 @@ class Files:
         copying: Whether Lustre says that it copies a file.
         gives_up: How many broken files a command gives up at most. None: all.
         mends: Whether broken files are whole at the last look.
+        mebibytes: How large each is.
         named: What the paths of broken files begin with. Empty: their numbers alone.
     """
 
@@ -41,6 +42,7 @@ class Files:
     copying: bool = False
     gives_up: int | None = None
     mends: bool = False
+    mebibytes: int = 1
     named: str = ""
 
     def of(self, shard: int, shards: int) -> set[int]:
@@ -173,12 +175,12 @@ class FakeNodes(FakeService):
         elif request["action"] == "finish":
             own = files.of(0, 1)
             files.released -= files.broken if files.mends else set()
-        missing = own & files.released
+        missing, size = own & files.released, files.mebibytes * _MIB
         failed = set(sorted(missing & files.broken)[: files.gives_up])
         return {
             **{key: request[key] for key in ("run", "shard", "shards")},
-            **{"files": len(own), "bytes": len(own) * _MIB, "counted": True},
-            **{"restored_files": len(own - missing), "restored_bytes": len(own - missing) * _MIB},
+            **{"files": len(own), "bytes": len(own) * size, "counted": True},
+            **{"restored_files": len(own - missing), "restored_bytes": len(own - missing) * size},
             "failed_files": len(failed),
             "failures": [
                 {"path": f"{request['directory']}/{files.named}{one}", "error": "Permission denied"}

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cluster_common.actions import Action
-from cluster_contract.hydration import HydratedDataset, HydrationStep
+from cluster_contract.hydration import HydratedDataset, HydrationStep, parse_progress
 from hydration_scene import DATA, START, HydrationScene
 
 _DONE, _FAILED = HydrationStep.DONE, HydrationStep.FAILED
@@ -67,6 +67,56 @@ def test_a_data_set_that_waits_for_its_turn_does_not_fail() -> None:
     scene = HydrationScene(3_000, 1, *(HydratedDataset(path=f"/{name}", preload=True) for name in "abc"))
     scene.tick(1000)
     assert set(scene.steps.values()) == {_DONE}
+
+
+def _add_objects(scene: HydrationScene, hours: int) -> None:
+    """Restore one file each hour, and add another object in each."""
+    files = scene.nodes.files[DATA]
+    files.speed = 1
+    for _ in range(hours):
+        scene.now += timedelta(minutes=59)
+        files.released.add(files.count)
+        files.count += 1
+        scene.tick()
+
+
+def test_objects_that_are_added_without_end_keep_no_node_for_more_than_two_days() -> None:
+    scene = HydrationScene(nodes=1)
+    _add_objects(scene, 47)
+    now = scene.now
+    assert scene.steps == {"/data": HydrationStep.RESTORING}
+    _add_objects(scene, 4)
+    assert (scene.steps, scene.progress().restored_files > 40) == ({"/data": _FAILED}, True)
+    ((title, text),) = scene.messages
+    assert title == "pod: /fsx/data is not hydrated"
+    assert text.startswith("Nodes have worked at /fsx/data for more than 48 hours, ")
+    _add_objects(scene, 30)
+    assert (len(scene.messages), scene.errors) == (1, [])
+    found = parse_progress(scene.nodes.parameter)
+    assert found is not None
+    assert now < found.time
+    assert found.restored_by_nodes(scene.now) == ()
+
+
+def test_time_without_nodes_does_not_count_as_work() -> None:
+    scene = HydrationScene(nodes=1)
+    _add_objects(scene, 40)
+    scene.nodes.nodes.clear()
+    for _ in range(100):
+        scene.now += timedelta(minutes=59)
+        scene.tick()
+    scene.nodes.add_nodes(1)
+    scene.nodes.files[DATA].speed = 1_000
+    assert scene.until(_DONE).restored_files == 140
+
+
+def test_500_tib_may_take_two_weeks_and_what_is_added_to_it_no_longer() -> None:
+    scene = HydrationScene(nodes=1)
+    scene.nodes.files[DATA].mebibytes = 5 * 1024**2  # 100 files of 5 TiB.
+    _add_objects(scene, 14 * 24)
+    assert scene.steps == {"/data": HydrationStep.RESTORING}
+    _add_objects(scene, 48)
+    assert scene.steps == {"/data": _FAILED}
 
 
 def test_a_large_file_that_lustre_copies_has_a_day_and_not_two_hours() -> None:
