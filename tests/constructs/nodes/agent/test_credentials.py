@@ -214,6 +214,16 @@ def test_a_user_who_takes_all_that_he_may_keeps_nothing_from_another(
         other.communicate("")
 
 
+def test_a_connection_whose_user_is_not_known_is_answered_and_ends_no_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, credentials: JobCredentials
+) -> None:
+    """As on a kernel without sock_diag and IPv6, or one that has no memory for an answer."""
+    monkeypatch.setattr(service, "_SOCK_DIAG", 31)
+    monkeypatch.setattr(service, "_SOCKETS", tmp_path)
+    url = serve("http://127.0.0.1:0/job-role", credentials)
+    assert [_ask(url).status for _ in range(2)] == [503, 503]
+
+
 # What the AWS CLI does with these arguments, and with the instance's credentials.
 _CLI = """#!{python}
 import json, sys

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 _MAX_CONNECTIONS, _MAX_CONNECTIONS_OF_A_USER = 64, 16
+_UNKNOWN = -1
 
 
 class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
@@ -33,17 +34,24 @@ class LimitedServer(socketserver.ThreadingMixIn, socketserver.BaseServer):
         super().__init__(address, handler)
 
     def user_of(self, request: Any, client_address: Any) -> int:  # noqa: ANN401 - as inherited
-        """Return the user whose connection it is.
+        """Return the user whose connection it is; -1: the kernel does not say.
 
         Args:
             request: The connection.
             client_address: The address of its other end.
+
+        Raises:
+            OSError: The kernel cannot be asked.
         """
         raise NotImplementedError
 
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ANN401 - as inherited
         """Tell whether a connection is answered."""
-        user = self.user_of(request, client_address)
+        try:
+            user = self.user_of(request, client_address)
+        except OSError:
+            # What is raised here ends the thread that accepts connections, and nothing starts it again.
+            user = _UNKNOWN
         with self._lock:
             have = [each for each, _ in self._kept.values()]
             if have.count(user) >= _MAX_CONNECTIONS_OF_A_USER:
