@@ -38,7 +38,12 @@ _QUEUE = re.compile(
     "(Allow|Deny)(Accounts|Qos)|Default(Time)?|ExclusiveUser|GraceTime|(Max|OverTime)(Time|Limit)|OverSubscribe|"
     "PowerDownOnIdle|PreemptMode|Priority(JobFactor|Tier)|QOS|TRESBillingWeights"
 )
-LEVELS = {"cluster": _CLUSTER, "compute node group": _GROUP, "queue": _QUEUE}
+# https://docs.aws.amazon.com/pcs/latest/userguide/cgroup-custom-settings.html
+_CGROUP = re.compile(
+    "Allowed(RAM|Swap)Space|Constrain(Cores|Devices|RAMSpace|SwapSpace)|IgnoreSystemd|Max(RAM|Swap)Percent|"
+    "MinRAMSpace|SignalChildrenProcesses"
+)
+LEVELS = {"cluster": _CLUSTER, "compute node group": _GROUP, "queue": _QUEUE, "cluster's cgroup.conf": _CGROUP}
 
 _ROLE = re.compile(r"arn:[^:]+:iam::\d+:role/(AWSPCS.*|(.*/)?aws-pcs/.*)")
 
@@ -66,6 +71,7 @@ def check_cluster(given: Mapping[str, Any]) -> None:
     if len(given["networking"].get("subnetIds") or []) != 1:
         raise invalid("A cluster has exactly 1 subnet")
     check_settings("cluster", slurm.get("slurmCustomSettings") or [])
+    check_settings("cluster's cgroup.conf", slurm.get("cgroupCustomSettings") or [])
     if (slurm.get("accounting") or {}).get("defaultPurgeTimeInDays") == 0:
         raise invalid("defaultPurgeTimeInDays must not be 0")
 

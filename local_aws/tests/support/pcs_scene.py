@@ -13,10 +13,12 @@ def _id(name: str) -> dict[str, Any]:
     return {"Fn::GetAtt": [name, "Id"]}
 
 
+def cgroup_settings(**given: str) -> list[dict[str, str]]:
+    return [{"ParameterName": name, "ParameterValue": value} for name, value in given.items()]
+
+
 def settings(**given: str) -> dict[str, Any]:
-    return {
-        "SlurmCustomSettings": [{"ParameterName": name, "ParameterValue": value} for name, value in given.items()]
-    }
+    return {"SlurmCustomSettings": cgroup_settings(**given)}
 
 
 def pcs_cluster() -> Template:
@@ -50,6 +52,7 @@ def pcs_cluster() -> Template:
                     "SlurmConfiguration": {
                         "Accounting": {"Mode": "STANDARD"},
                         "ScaleDownIdleTimeInSeconds": 600,
+                        "CgroupCustomSettings": cgroup_settings(ConstrainDevices="yes", ConstrainRAMSpace="yes"),
                         **settings(JobRequeue="1"),
                     },
                 },

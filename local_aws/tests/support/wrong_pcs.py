@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from local_aws_scene import Template
-from pcs_scene import settings
+from pcs_scene import cgroup_settings, settings
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -33,6 +33,20 @@ WRONG_PCS: dict[str, tuple[Change, str, str]] = {
     "a setting that PCS owns": (
         _change("Slurm", "SlurmConfiguration", settings(SlurmdTimeout="60")),
         "SlurmdTimeout is not supported for a cluster",
+        "",
+    ),
+    "a setting of cgroup.conf that PCS owns": (
+        _change("Slurm", "SlurmConfiguration.CgroupCustomSettings", cgroup_settings(CgroupPlugin="cgroup/v2")),
+        "CgroupPlugin is not supported for a cluster's cgroup.conf",
+        "",
+    ),
+    "a setting of cgroup.conf given twice": (
+        _change(
+            "Slurm",
+            "SlurmConfiguration.CgroupCustomSettings",
+            cgroup_settings(ConstrainCores="yes") + cgroup_settings(ConstrainCores="no"),
+        ),
+        "must be given once each",
         "",
     ),
     "a setting of another level": (
