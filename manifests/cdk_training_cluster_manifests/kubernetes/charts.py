@@ -107,8 +107,11 @@ def _plugins(wanted: Wanted, nvidia: Sequence[GroupNodes]) -> Iterator[tuple[str
     if _is_partitioned(nvidia):
         yield "gpu-operator", _gpu_operator(nvidia), ()
     elif nvidia:
-        tolerations = {"tolerations": [_SYSTEM, *_tolerations(nvidia)]}
-        yield "nvidia-device-plugin", {**_plugin_config(nvidia, "config", "map"), **tolerations}, ()
+        # Nodes ignore the variable that the plugin sets by default. With mounts, the chart gives the plugin's own
+        # container CAP_SYS_ADMIN, and the container toolkit takes the variable from containers with it alone.
+        # https://github.com/NVIDIA/k8s-device-plugin/issues/856
+        own = {"deviceListStrategy": "volume-mounts", "tolerations": [_SYSTEM, *_tolerations(nvidia)]}
+        yield "nvidia-device-plugin", {**_plugin_config(nvidia, "config", "map"), **own}, ()
     neuron = [each for each in wanted.groups if each.info.has_neuron_devices]
     if neuron:
         # Node repair is EKS's.
@@ -177,15 +180,18 @@ def _plugin_config(nvidia: Sequence[GroupNodes], outer: str, inner: str) -> dict
     if not shared:
         return {}
     whole = {"version": "v1", "flags": {"migStrategy": "mixed"}}
-    texts = {"whole": _text(whole), **{name: _text({**whole, "sharing": each}) for name, each in shared.items()}}
+    texts = {"whole": _text(whole), **{name: _text({**whole, **each}) for name, each in shared.items()}}
     return {outer: {inner: texts, "default": "whole"}}
 
 
 def _shared(nodes: GroupNodes) -> Mapping[str, Any]:
     sharing = nodes.sharing
     resources_ = [{"name": GPU, "replicas": None if sharing is None else sharing.replicas}]
-    key = "mps" if sharing is not None and sharing.method is SharingMethod.MPS else "timeSlicing"
-    return {key: {"failRequestsGreaterThanOne": True, "resources": resources_}}
+    of_all = {"failRequestsGreaterThanOne": True, "resources": resources_}
+    if sharing is not None and sharing.method is SharingMethod.MPS:
+        # The plugin ends with MPS beside "mixed".
+        return {"flags": {"migStrategy": "none"}, "sharing": {"mps": of_all}}
+    return {"sharing": {"timeSlicing": of_all}}
 
 
 def _dcgm(nvidia: Sequence[GroupNodes]) -> Mapping[str, Any]:
@@ -213,7 +219,11 @@ def _kueue() -> Mapping[str, Any]:
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]},
     }
-    return {"managerConfig": {"controllerManagerConfigYaml": _text(configuration)}}
+    return {
+        "managerConfig": {"controllerManagerConfigYaml": _text(configuration)},
+        # Without it no job is admitted, and pods of teams may fill the system nodes.
+        "controllerManager": {"manager": {"priorityClassName": "system-cluster-critical"}},
+    }
 
 
 def _karpenter(wanted: Wanted) -> Mapping[str, Any]:

@@ -35,6 +35,17 @@ _OF_VOLCANO = {
         f"!(object.spec.?priorityClassName.orValue('') in {[*PRIORITIES]})"
     )
 }
+# Kueue holds jobs until their queue has room, and starts pods without a job at once. The job controller makes the
+# pods of jobs; EKS gives each controller a service account.
+# https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles
+# https://docs.aws.amazon.com/eks/latest/best-practices/control-plane.html
+_OF_KUEUE = {
+    "ask for accelerators without a job, which waits in the queue of its team: make a Job, a JobSet or a TrainJob": (
+        "oldObject != null || !variables.accelerated || (request.userInfo.username.matches("
+        "'^system:(serviceaccount:kube-system:.+|kube-controller-manager)$') && "
+        "object.metadata.?ownerReferences.orValue([]).exists(each, each.kind == 'Job'))"
+    )
+}
 _DEVICES = "each.?resources.?limits.orValue({})"
 
 
@@ -51,7 +62,8 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
     """Return what keeps pods of teams from their node, whose role may do more than a job may, and from other teams.
 
     A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. One with a
-    priority of the system ends pods of other teams, and one that ignores its end for days keeps their nodes. The
+    priority of the system ends pods of other teams, and one that ignores its end for days keeps their nodes. One with
+    accelerators that no queue holds takes nodes that no queue takes back. The
     policy looks at new pods and new tolerations: what else it judges of a pod cannot change, and a controller has to
     be able to remove a finalizer from an older one. The baseline of Kubernetes would also refuse the folders that
     jobs read. Recipes of HyperPod need what it refuses, so teams on HyperPod have no policy.
@@ -87,6 +99,11 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
         "variables": [
             {"name": "containers", "expression": " + ".join(lists)},
             {"name": "folders", "expression": "object.spec.?volumes.orValue([]).filter(each, has(each.hostPath))"},
+            {
+                "name": "accelerated",
+                "expression": f"variables.containers.exists(each, {_DEVICES}.exists(name, {_DEVICES}[name] != '0' && "
+                f"(name.startsWith('{GPU.partition('/')[0]}/') || name.startsWith('{NEURON}'))))",
+            },
         ],
         "validations": [
             {"expression": expression, "message": f"a pod of a job may not {deed}"}
@@ -112,15 +129,14 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
                 "go before the jobs of other teams: leave the priorities of the system out": (
                     "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
                 ),
-                **(_OF_VOLCANO if volcano else {}),
+                **(_OF_VOLCANO if volcano else _OF_KUEUE),
                 f"hold a node longer than {_MAX_GRACE_SECONDS} seconds: lower terminationGracePeriodSeconds": (
                     f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {_MAX_GRACE_SECONDS}"
                 ),
                 "be on nodes with accelerators without one: ask for one, or leave nodeName and the toleration out": (
                     "object.spec.?nodeName.orValue('') == '' && "
                     f"(!object.spec.?tolerations.orValue([]).exists(each, each.?key.orValue('') in {[*_TAINTS]}) || "
-                    f"variables.containers.exists(each, {_DEVICES}.exists(name, {_DEVICES}[name] != '0' && "
-                    f"(name.startsWith('{GPU.partition('/')[0]}/') || name.startsWith('{NEURON}')))))"
+                    "variables.accelerated)"
                 ),
                 f"have capabilities but {', '.join(_CAPABILITIES)}": (
                     "variables.containers.all(each, each.?securityContext.?capabilities.?add.orValue([])"

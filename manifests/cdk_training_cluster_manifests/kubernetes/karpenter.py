@@ -6,7 +6,7 @@ from typing import Any
 from cdk_training_cluster import Capacity
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.layouts import wants_efa
-from cdk_training_cluster.orchestrators.eks.node_groups import labels
+from cdk_training_cluster.orchestrators.eks.node_groups import GPU_ACCESS, labels
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GroupNodes
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object, plain
 from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
@@ -131,6 +131,7 @@ def _class(wanted: Wanted, nodes: GroupNodes) -> Object:
                 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
                 **({} if placement is None else {"placementGroupSelector": {"name": placement}}),
                 **storage,
+                **({"userData": GPU_ACCESS.read_text(encoding="utf-8")} if nodes.info.has_nvidia_gpus else {}),
                 "blockDeviceMappings": [
                     {
                         "deviceName": "/dev/xvda",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cdk_training_cluster import NodeGroup
-from cdk_training_cluster.orchestrators.eks.node_groups import labels
+from cdk_training_cluster.orchestrators.eks.node_groups import GPU_ACCESS, labels
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_manifests.kubernetes import generated_files
 from cdk_training_cluster_manifests.kubernetes.charts import releases
@@ -212,3 +212,17 @@ def test_opencost_prices_each_node_by_its_type_and_says_where_it_cannot() -> Non
     assert unpriced not in generated_files(cluster)["README.md"]
     hyperpod = replace(on_hyperpod(WORKERS), settings=cluster.settings)
     assert unpriced in generated_files(hyperpod)["README.md"]
+
+
+@pytest.mark.parametrize("group", [WORKERS, SERVED], ids=lambda each: each.name)
+def test_the_device_plugin_gives_gpus_as_the_nodes_of_the_cluster_take_them(group: NodeGroup) -> None:
+    """https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/templates/_helpers.tpl"""
+    (plugin,) = [each for each in releases(wanted(group)) if each.name == "nvidia-device-plugin"]
+    assert plugin.values["deviceListStrategy"] == "volume-mounts"
+
+
+def test_nodes_of_karpenter_give_a_pod_the_gpus_of_its_request_alone() -> None:
+    (node_class,) = objects(wanted(karpenter=True), "EC2NodeClass")
+    assert node_class["spec"]["userData"] == GPU_ACCESS.read_text()
+    for each in objects(wanted(NEURON, karpenter=True), "EC2NodeClass"):
+        assert "userData" not in each["spec"]

@@ -26,6 +26,16 @@ def _pods(value: Any) -> list[dict[str, Any]]:
     return _pods([*value.values()])
 
 
+_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+
+
+def _request(spec: dict[str, Any], username: str = _CONTROLLER, owner: str = "Job") -> dict[str, Any]:
+    """The request for a new pod, of a job unless told otherwise."""
+    owners = [{"kind": owner, "controller": True}] if owner else []
+    pod = {"metadata": {"ownerReferences": owners}, "spec": spec}
+    return {"object": pod, "oldObject": None, "request": {"userInfo": {"username": username}}}
+
+
 def _policy(cluster: Wanted, name: str = "cdk-training-cluster-job-pods") -> list[dict[str, Any]]:
     found = objects(cluster, POLICY)
     return [each["spec"] for each in found if each["metadata"]["name"] == name]
@@ -55,9 +65,8 @@ def test_the_namespaces_of_task_governance_have_its_prefix() -> None:
 @every_folder
 def test_the_policy_takes_the_pods_of_the_folder(cluster: Wanted) -> None:
     for spec in _policy(cluster):
-        assert [refusals(spec, {"object": {"spec": pod}}) for pod in _pods([*objects(cluster)])] == [[]] * len(
-            _pods([*objects(cluster)])
-        )
+        pods = _pods([*objects(cluster)])
+        assert [refusals(spec, _request(pod)) for pod in pods] == [[]] * len(pods)
 
 
 def test_recipes_of_hyperpod_need_what_the_policy_refuses() -> None:
@@ -124,7 +133,7 @@ def _mounted(path: str, **mount: Any) -> dict[str, Any]:
 )
 def test_the_policy_refuses_what_reaches_the_node(pod: dict[str, Any], refused: str | None) -> None:
     (spec,) = _policy(wanted())
-    said = refusals(spec, {"object": {"spec": pod}})
+    said = refusals(spec, _request(pod))
     assert len(said) == (refused is not None)
     assert (refused or "") in " ".join(said)
 
@@ -177,6 +186,31 @@ def test_jobs_of_volcano_are_in_the_queue_of_their_team_alone(queue: dict[str, s
 def test_with_volcano_no_other_scheduler_preempts_for_a_team(scheduler: str, priority: str, is_refused: bool) -> None:
     pod = {"containers": [], "schedulerName": scheduler, "priorityClassName": priority}
     (spec,) = _policy(wanted(queues="volcano"))
-    assert (refusals(spec, {"object": {"spec": pod}}) != []) is is_refused
+    assert (refusals(spec, _request(pod)) != []) is is_refused
     (spec,) = _policy(wanted())
-    assert refusals(spec, {"object": {"spec": pod}}) == []
+    assert refusals(spec, _request(pod)) == []
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "aws.amazon.com/neuron"])
+@pytest.mark.parametrize(
+    ("username", "owner", "is_refused"),
+    [
+        (_CONTROLLER, "Job", False),
+        ("system:kube-controller-manager", "Job", False),
+        ("system:serviceaccount:kube-system:replicaset-controller", "ReplicaSet", True),
+        ("arn:aws:iam::111122223333:role/research", "", True),
+        # Who makes a pod may write any owner into it.
+        ("arn:aws:iam::111122223333:role/research", "Job", True),
+        ("system:serviceaccount:research:cluster-job", "Job", True),
+    ],
+)
+def test_with_kueue_pods_get_accelerators_as_pods_of_a_job_alone(
+    name: str, username: str, owner: str, is_refused: bool
+) -> None:
+    containers = [{"name": "node", "resources": {"limits": {name: "1"}}}]
+    (spec,) = _policy(wanted())
+    request = _request({"containers": containers}, username, owner)
+    assert bool(refusals(spec, request)) is is_refused
+    assert refusals(spec, _request({"containers": [{"name": "node"}]}, username, owner)) == []
+    # An update cannot add a request, and one by an operator is none of the job controller.
+    assert refusals(spec, {**request, "oldObject": request["object"]}) == []

@@ -126,8 +126,10 @@ def test_the_label_of_a_shared_node_names_a_configuration_that_there_is(
         assert values["driver"]["enabled"] is False
         assert {"name": "WITH_REBOOT", "value": "true"} in values["migManager"]["env"]
     else:
-        sharing = yaml.safe_load(values["config"]["map"][label])["sharing"]
-        assert sharing == {key: {"failRequestsGreaterThanOne": True, "resources": [config]}}
+        shared = yaml.safe_load(values["config"]["map"][label])
+        assert shared["sharing"] == {key: {"failRequestsGreaterThanOne": True, "resources": [config]}}
+        # https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/nvidia-device-plugin/main.go
+        assert key != "mps" or shared["flags"]["migStrategy"] != "mixed", "the plugin ends with MPS beside mixed"
         assert "sharing" not in yaml.safe_load(values["config"]["map"][values["config"]["default"]])
 
 
@@ -213,6 +215,12 @@ def test_kueues_configuration_has_what_it_ends_without() -> None:
         "LessThanInitialShare",
     ]
     assert configuration["waitForPodsReady"]["timeout"] == "20m"
+
+
+def test_kueue_goes_before_pods_of_teams_on_full_system_nodes() -> None:
+    """https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml"""
+    values = yaml.safe_load(generated_files(wanted())["values/kueue.yaml"])
+    assert values["controllerManager"] == {"manager": {"priorityClassName": "system-cluster-critical"}}
 
 
 @every_folder

@@ -28,6 +28,7 @@ from cdk_training_cluster.orchestrators.eks.control_plane import (
 )
 from cdk_training_cluster.orchestrators.eks.fixed_tags import keep_fixed_tags
 from cdk_training_cluster.orchestrators.eks.node_groups import (
+    GPU_ACCESS,
     make_managed_node_group,
     node_config,
     nodeadm_takes_disks,
@@ -114,12 +115,14 @@ class EksOrchestrator(Orchestrator):
         return (self.control_plane.cluster.attr_cluster_security_group_id,)
 
     def node_setup(self, fleet: Fleet) -> NodeSetup:
-        """Return the part of the user data that joins a node to the cluster."""
+        """Return what joins a node to the cluster, and what limits its pods to their GPUs."""
         group, info = fleet.node_group, fleet.instance_type
         part = node_config(self.control_plane.cluster, group, info)
         # It starts after the script, and ends before the kubelet where the disks are in use already.
         return NodeSetup(
-            user_data_parts=() if part is None else (part,), joins_disks=not nodeadm_takes_disks(group, info)
+            scripts_before=[GPU_ACCESS] if info.has_nvidia_gpus else (),
+            user_data_parts=() if part is None else (part,),
+            joins_disks=not nodeadm_takes_disks(group, info),
         )
 
     def make_owner(self, fleet: Fleet, launches: Sequence[Launch], reserved: Reserved) -> MadeOwner:  # noqa: ARG002 - the template names it

@@ -1,6 +1,7 @@
 """The managed node groups of an EKS cluster: one for each node group, on the library's own launch templates."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
@@ -19,6 +20,15 @@ NODE_GROUP_LABEL = "cdk-training-cluster/node-group"
 
 SPOT_TAINT = "cdk-training-cluster/spot"
 """The key of the taint of Spot nodes: jobs that outlive an interruption tolerate it."""
+
+GPU_ACCESS = Path(__file__).parent / "scripts" / "gpu_access.sh"
+"""The script that lets a container use the GPUs that the device plugin mounts into it alone.
+
+Images of EKS before v20260423 give all GPUs to each container with `NVIDIA_VISIBLE_DEVICES=all`. Later images ignore
+this variable, which the device plugin sets by default. The settings of the script fit all images.
+
+Source: https://github.com/awslabs/amazon-eks-ami/issues/2706
+"""
 
 
 def make_managed_node_group(

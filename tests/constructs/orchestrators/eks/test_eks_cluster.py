@@ -307,3 +307,16 @@ def test_no_pod_reaches_the_metadata_service_of_its_node(template: Template) -> 
     assert len(templates) == len(_GROUPS) + 1
     metadata = [each["Properties"]["LaunchTemplateData"]["MetadataOptions"] for each in templates]
     assert metadata == [{"HttpTokens": "required", "HttpPutResponseHopLimit": 1}] * len(templates)
+
+
+def test_nodes_with_gpus_give_a_pod_those_of_its_request_alone(template: Template) -> None:
+    first = {
+        name: str(_launch(template, group).get("UserData")).partition("SCRIPTS_BEFORE=(")[2].partition(")")[0]
+        for name, group in _groups(template).items()
+    }
+    assert {name for name, scripts in first.items() if "gpu_access.sh" in scripts} == {
+        "workers",
+        "block",
+        "spot",
+        "own",
+    }
