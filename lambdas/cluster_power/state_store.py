@@ -108,14 +108,14 @@ class StateStore:
         for name, stored in self._stored.items():
             if self._is_foreign(stored.item):
                 self._stored[name] = self._parse(name, stored.item)
-        return [Group.recorded(group, self._of(group).state) for group in groups]
+        return [Group.recorded(group, self._of(group).state) for group in map(self._with_node_group, groups)]
 
     def describe(self, group: Group) -> Group | None:
         """Read one group and its record again. None: it is gone, or another cluster's."""
         fresh = self.owners.of(group).describe(group)
         if fresh is None:
             return None
-        self._read_again(_key(fresh))
+        self._read_again(_key(self._with_node_group(fresh)))
         return self.load([fresh])[0]
 
     def order(self, node_group: str, order: Order, *, unless_changed: bool = False) -> None:
@@ -273,6 +273,17 @@ class StateStore:
             else:
                 self._stored[name] = _Stored(state=written, item=item)
                 return
+
+    def _with_node_group(self, group: OwnedGroup) -> OwnedGroup:
+        """Return a group as that of the node group that it is recorded for, whatever its tag says.
+
+        No deployment moves an owner to another node group, and others may write the tag.
+        """
+        recorded = [name for name, stored in self._stored.items() if group.name in stored.state.owners]
+        configured = [name for name in recorded if name in self.owners.of(group).node_groups]
+        if group.node_group in recorded or len(configured) != 1:
+            return group
+        return replace(group, node_group=configured[0], is_configured=True)
 
     def _of(self, group: OwnedGroup) -> _Stored:
         return self._stored.get(_key(group), _NOTHING)
