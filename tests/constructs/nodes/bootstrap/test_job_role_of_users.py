@@ -59,6 +59,13 @@ def test_root_and_ec2_instance_connect_alone_reach_the_metadata_service(
     assert "systemctl enable cdk-training-cluster-metadata.service" in node.calls
 
 
+def test_nothing_of_a_user_runs_on_a_node_before_the_rules_of_its_metadata_service(make_node: MakeNode) -> None:
+    node = make_node(JOB_ROLE=JOB_ROLE)
+    node.fail("nft")
+    assert node.bootstrap().returncode == 1
+    assert node.steps == ["updates", "commands", "metadata"]
+
+
 def test_each_boot_sets_the_rules_anew_and_a_node_that_cannot_takes_no_job(make_node: MakeNode) -> None:
     node = make_node(JOB_ROLE=JOB_ROLE)
     assert node.bootstrap().returncode == 0

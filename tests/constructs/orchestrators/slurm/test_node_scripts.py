@@ -32,15 +32,21 @@ if [[ $* == *show* ]]; then cat "$ROOT/shown"; fi
 """
 
 
+# Nobody on the machine of the test.
+_USER = 987_654
+
+
 class Node:
     """A node in a directory, with a GPU, an EFA device and a file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.user, self.job = _USER, 1
         self.write("sys/class/infiniband/rdma0/ports/1/state", "4: ACTIVE")
         self.command("stat", "echo lustre")
         self.gpus()
         self.command("scontrol", _SCONTROL)
+        self.command("pgrep", "exit 1")
         expected = json.dumps({"p5.4xlarge": {"gpus": 1, "gpu": "H100", "efa_devices": 1}})
         settings = {"MOUNT_POINT": "/fsx", "EXPECTED": expected, "REGION": "us-east-1", "METRIC_NAMESPACE": "N"}
         settings |= {"FAILURE_METRIC": failure_metric("llama", "workers")}
@@ -69,6 +75,8 @@ class Node:
         environment = {
             "ROOT": str(self.root),
             "SLURMD_NODENAME": "n1",
+            "SLURM_JOB_UID": str(self.user),
+            "SLURM_JOB_ID": str(self.job),
             "PATH": f"{self.root}/usr/local/bin:/usr/bin:/bin",
         }
         return subprocess.run(
@@ -263,6 +271,59 @@ def test_a_node_is_refused_where_the_controller_does_not_answer(node: Node) -> N
     node.command("scontrol", "exit 1")
     node.gpus("NVML_DEAD=1")
     assert node.slurm_runs(PROLOG) != 0
+
+
+_LEFT = ("tmp/a/b", "var/tmp/c", "dev/shm/torch_1", "tmp/cdk-training-cluster-987654/r1/flight-recorder-rank-0")
+_OTHERS = ("tmp/cdk-training-cluster-987655/r1/x", "tmp/of-root", "dev/shm/of-another", "tmp/a/of-another")
+
+
+def _leave_files(node: Node) -> None:
+    for path in (*_LEFT, *_OTHERS):
+        node.write(path)
+        os.chown(node.root / path, 0 if "root" in path else _USER + (path in _OTHERS), 0)
+    for path in ("tmp/a", "tmp/cdk-training-cluster-987654"):
+        os.chown(node.root / path, _USER, 0)
+    (node.root / "tmp/link").symlink_to(node.root / "home")
+    node.write("home/kept")
+    for path in ("tmp/link", "home/kept"):
+        os.chown(node.root / path, _USER, 0, follow_symlinks=False)
+
+
+def _files(node: Node) -> set[str]:
+    return {path for path in (*_LEFT, *_OTHERS, "tmp/link", "home/kept") if os.path.lexists(node.root / path)}
+
+
+def _jobs_run(node: Node, *script_of_job: tuple[str, int]) -> None:
+    for script, node.job in script_of_job:
+        assert node.slurm_runs(script) == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to users")
+def test_the_files_of_a_user_go_with_the_last_job_of_the_user_on_the_node(node: Node) -> None:
+    _leave_files(node)
+    everything = _files(node)
+    _jobs_run(node, (PROLOG, 1), (PROLOG, 2), (EPILOG, 2), (PROLOG, 3), (EPILOG, 1))
+    assert _files(node) == everything
+    _jobs_run(node, (EPILOG, 3))
+    # What a hang left for its user stays, and all that is not the user's or not in these places.
+    assert _files(node) == {*_OTHERS, _LEFT[-1], "home/kept"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to users")
+@pytest.mark.parametrize("stays", ["a process", "an unknown process", "a service", "no prolog"])
+def test_files_stay_while_their_user_is_on_the_node_and_those_of_services_always(node: Node, stays: str) -> None:
+    _leave_files(node)
+    everything = _files(node)
+    if stays == "a process":
+        node.command("pgrep", '[[ "$*" == "--uid 987654" ]]')
+    if stays == "an unknown process":
+        node.command("pgrep", "exit 3")
+    if stays == "a service":
+        node.user = 0
+    if stays != "no prolog":
+        _jobs_run(node, (PROLOG, 1))
+    _jobs_run(node, (EPILOG, 1))
+    assert _files(node) == everything
 
 
 def test_gpus_are_partitioned_before_slurm_looks_for_them_and_again_at_each_boot(node: Node) -> None:

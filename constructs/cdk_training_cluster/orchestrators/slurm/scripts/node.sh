@@ -9,6 +9,7 @@ export PATH=$ROOT/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 SECONDS_TO_ANSWER=150
 # Slurm ends a health check after a minute.
 SECONDS_OF_HEALTH_CHECK=40
+SECONDS_TO_CLEAN=60
 # A node that fails now and again is not given job after job.
 MINUTES_TO_RECOVER=5
 
@@ -25,6 +26,10 @@ PROLOG_ERROR='Prolog error'
 # taken back the cause is another one.
 ASKED=$RUN_DIR/slurm-asked PROLOG_ERRORS=$RUN_DIR/slurm-prolog-errors
 PROLOG_ERRORS_TAKEN_BACK=2
+# A folder for each user, with a file for each of the user's jobs here; a reboot ends them all.
+JOBS=$RUN_DIR/slurm-jobs
+# From here on user ids are those of people: the files of services stay.
+FIRST_USER=1000
 
 # SLURM_BIN.
 # shellcheck source=/dev/null
@@ -122,4 +127,34 @@ check() {
   printf '%s\n' "$said" >&2
   drain "$(head -n 1 <<<"$said" | tr -cd '[:print:]' | cut -c 1-500)" || echo "the node could not be drained with this reason" >&2
   return 1
+}
+
+# begin_job: notes the job, after the files of the user's jobs before it are gone.
+begin_job() {
+  mkdir -p "$JOBS"
+  (
+    flock 9
+    mkdir -p "$JOBS/$SLURM_JOB_UID"
+    touch "$JOBS/$SLURM_JOB_UID/$SLURM_JOB_ID"
+  ) 9>"$JOBS/$SLURM_JOB_UID.lock"
+}
+
+# end_job: removes what a user's jobs left in memory and on the root volume, with the last of them. AWS PCS takes no
+# setting for Slurm's own remedy, https://slurm.schedmd.com/job_container_tmpfs.html. What a hang left behind is wanted
+# after the job. find follows no link here: https://www.gnu.org/software/findutils/manual/html_mono/find.html#Security-Considerations
+end_job() {
+  if [[ ! -d $JOBS ]] || ((SLURM_JOB_UID < FIRST_USER)); then return 0; fi
+  (
+    flock 9
+    rm -f "$JOBS/$SLURM_JOB_UID/$SLURM_JOB_ID"
+    rmdir "$JOBS/$SLURM_JOB_UID" 2>/dev/null || exit 0
+    # 1: the user has no process, as through ssh.
+    in_time "$SECONDS_TO_CLEAN" pgrep --uid "$SLURM_JOB_UID" >/dev/null || none=$?
+    if ((${none:-0} != 1)); then exit 0; fi
+    for place in tmp var/tmp dev/shm; do
+      kept=$ROOT/$place/cdk-training-cluster-$SLURM_JOB_UID
+      in_time "$SECONDS_TO_CLEAN" find "$ROOT/$place" -xdev -mindepth 1 -user "$SLURM_JOB_UID" \
+        ! -path "$kept" ! -path "$kept/*" -delete || true
+    done
+  ) 9>"$JOBS/$SLURM_JOB_UID.lock"
 }

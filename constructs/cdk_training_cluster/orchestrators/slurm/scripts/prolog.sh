@@ -4,4 +4,5 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=node.sh
 source "${BASH_SOURCE[0]%/*}/node.sh"
+begin_job
 check job-start
