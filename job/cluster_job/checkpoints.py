@@ -27,7 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from cluster_job.digests import ALGORITHM, DIGESTS
+from cluster_job.digests import ALGORITHM, DIGESTS, read_marker
 from cluster_job.fencing import Fence, Token
 from cluster_job.intervals import History
 
@@ -44,6 +44,7 @@ KEPT_HOURLY = 2
 KEPT_DAILY = 2
 """The same of days in UTC."""
 
+_MOST_FAILURES = 2**32
 _HOUR, _DAY = len("2026-11-28T10"), len("2026-11-28")  # of a time in ISO 8601
 _DELETED = ".deleted"
 _ROLLED_BACK = ".rolled-back-to-{step}"
@@ -265,7 +266,8 @@ class CheckpointFolder:
         write_durable(checkpoint.path / MARKER, json.dumps(details, indent=1).encode())
         self._fence.check()  # a start that opens the folder after this sees the marker, and needs no older one
         self._point(checkpoint.path)
-        kept = {checkpoint.path, *self._kept(self.all())}
+        # Newer ones stay, and count for none that is kept: this run may have found that it cannot read them.
+        kept = {checkpoint.path, *self._kept([one for one in self.all() if one.step <= checkpoint.step])}
         for directory in self._directories():
             if directory not in kept and _step(directory) <= checkpoint.step:
                 _remove(directory)
@@ -316,14 +318,14 @@ def read_checkpoint(directory: Path) -> Checkpoint | None:
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    is_sound = found.step == _step(directory) and history.failures >= 0 and 0 <= history.rank_hours < math.inf
-    return found if is_sound else None
+    is_sound = 0 <= history.failures < _MOST_FAILURES and 0 <= history.rank_hours < math.inf
+    return found if is_sound and found.step == _step(directory) else None
 
 
 def _read_marker(directory: Path) -> dict[str, Any] | None:
     """Return what a marker holds. None: there is none, or it is not whole itself."""
     try:
-        details = json.loads((directory / MARKER).read_bytes())
+        details = read_marker(directory / MARKER)
     except (OSError, ValueError, RecursionError):
         return None
     return details if isinstance(details, dict) and isinstance(details.get("files"), dict) else None

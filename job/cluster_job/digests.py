@@ -8,7 +8,9 @@ write: who writes the files can write the digests, too. `training-cluster checkp
 
 import base64
 import json
+import os
 import re
+import stat
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ DIGESTS = "digests"
 """The key in a marker that holds the algorithm and the digest of each file in base64, as Amazon S3 writes it."""
 
 _PIECE = 2**20
+_LARGEST_MARKER = 2**26
 _NUMBER = re.compile(r"\d+")
 
 
@@ -90,6 +93,23 @@ def file_digest(file: Path) -> str:
     return _text(crc)
 
 
+def read_marker(marker: Path) -> Any:  # noqa: ANN401 - whatever JSON it holds
+    """Return what a marker holds.
+
+    Args:
+        marker: The marker. A larger one than a run writes, or a link to a device, would fill the memory of the node.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not one that a run writes.
+    """
+    with os.fdopen(os.open(marker, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_MARKER:
+            raise ValueError(f"{status.st_size:,} bytes are not a marker of a run")
+        return json.loads(stream.read())
+
+
 def unreadable(
     marker: Path, *, rank: int = 0, world_size: int = 1, digest_of: Callable[[Path], str] = file_digest
 ) -> Unreadable | None:
@@ -105,7 +125,7 @@ def unreadable(
         digest_of: Returns the digest of a file.
     """
     try:
-        details = json.loads(marker.read_bytes())
+        details = read_marker(marker)
         digests = details.get(DIGESTS, {})
         if digests.get("algorithm") != ALGORITHM:
             return None
@@ -131,7 +151,7 @@ def has_digests(marker: Path) -> bool:
         marker: The marker.
     """
     try:
-        return bool(json.loads(marker.read_bytes())[DIGESTS]["algorithm"] == ALGORITHM)
+        return bool(read_marker(marker)[DIGESTS]["algorithm"] == ALGORITHM)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 

@@ -2,7 +2,7 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,7 @@ def test_a_checkpoint_is_set_aside_where_nothing_can_be_renamed(
         '{"files": {}, "step": 2, "ended": false, "history": {"rank_hours": "many"}}',
         '{"files": {}, "step": 2, "ended": false, "history": {"rank_hours": NaN}}',
         '{"files": {}, "step": 2, "ended": false, "history": {"failures": -1}}',
+        f'{{"files": {{}}, "step": 2, "ended": false, "history": {{"failures": 1{"0" * 400}}}}}',
     ],
 )
 def test_a_marker_that_no_run_wrote_keeps_no_run_from_its_other_checkpoints(
@@ -232,6 +233,31 @@ def test_a_marker_that_no_run_wrote_keeps_no_run_from_its_other_checkpoints(
     assert folder.latest() == older
     folder.set_damaged_aside()
     assert folder.latest() == older
+
+
+@pytest.mark.parametrize("damage", [lambda file: os.truncate(file, 2**42), lambda file: _replace(file, "/dev/zero")])
+def test_a_marker_without_end_fills_no_memory(folder: CheckpointFolder, damage: Callable[[Path], None]) -> None:
+    older, newest = save(folder, 1), save(folder, 2)
+    damage(newest.marker)
+    assert folder.latest() == older
+    folder.set_damaged_aside()
+    assert unreadable(newest.marker) is not None
+    assert not has_digests(newest.marker)
+
+
+def _replace(file: Path, target: str) -> None:
+    file.unlink()
+    file.symlink_to(target)
+
+
+def test_newer_checkpoints_that_cannot_be_read_cost_none_that_can(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "run", keep_hourly=1, keep_daily=1)
+    save(folder, 2)
+    details = {"ended": False, "history": {}, "written": "9999-12-31T23:59:59", "files": {}}
+    for step in (8, 9):
+        write(folder, step).marker.write_text(json.dumps({"step": step, **details}))
+    save(folder, 3)
+    assert [one.step for one in folder.all()] == [2, 3, 8, 9]
 
 
 @pytest.mark.parametrize("digests", [[], {"/dev/zero": ""}, {"\0": ""}, {"9" * 5000: ""}, None])
