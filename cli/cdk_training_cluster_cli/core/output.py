@@ -5,7 +5,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -87,7 +87,7 @@ def show(name: str, document: Document, values: Mapping[str, object]) -> None:
     if name == "json":
         sys.stdout.write(f"{json_text(values)}\n")
     elif name == "markdown":
-        sys.stdout.write(printable("\n".join(_markdown(document))))
+        sys.stdout.write("\n".join(_markdown(document)))
     else:
         _show(document, terminal())
 
@@ -126,6 +126,15 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is of any type
     return str(value) if isinstance(value, (Decimal, date)) else value
 
 
+def one_line(text: str) -> str:
+    """Return a text without line ends: a name that has them, as a key in S3 may, makes no row and no sentence.
+
+    Args:
+        text: The text.
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def terminal() -> Console:
     """Return the console of standard output, as wide as the terminal or COLUMNS; without both, nothing is folded."""
     folds = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -161,6 +170,7 @@ def print_table(console: Console, table: Table) -> None:
         console: Where to print.
         table: The table.
     """
+    table = replace(table, rows=tuple(tuple(map(one_line, row)) for row in table.rows))
     if table.title:
         print_paragraph(console, table.title, style="bold")
     widths = _widths(table, console.width - 1 - _GAP * (len(table.headings) - 1))
@@ -216,24 +226,20 @@ def _side_by_side(table: Table, widths: Sequence[int]) -> RichTable:
     for position, (heading, width) in enumerate(zip(table.headings, widths, strict=True)):
         shown.add_column(heading, justify="right" if position in table.numbers else "left", width=width)
     for row in table.rows:
-        shown.add_row(*map(_escaped, row), style="bold" if row[0] in table.bold else None)
+        shown.add_row(*map(markup.escape, row), style="bold" if row[0] in table.bold else None)
     return shown
-
-
-def _escaped(text: str) -> str:
-    return markup.escape(printable(text))
 
 
 def _markdown(document: Document) -> Iterator[str]:
     for table in filter(_has_rows, document.tables):
         lines = ["---:" if position in table.numbers else "---" for position in range(len(table.headings))]
-        yield from (f"## {table.title}", "", *map(_row, (table.headings, lines, *table.rows)), "")
+        yield from (f"## {one_line(table.title)}", "", *map(_row, (table.headings, lines, *table.rows)), "")
     for heading, sentences in filter(_has_sentences, document.notes):
-        yield from (f"## {heading}", "", *(f"- {sentence}" for sentence in sentences), "")
+        yield from (f"## {one_line(heading)}", "", *(f"- {one_line(sentence)}" for sentence in sentences), "")
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _has_rows(table: Table) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cdk_training_cluster_cli.core.output import Table, json_text, print_table, terminal
+from cdk_training_cluster_cli.core.output import Document, Table, json_text, print_table, show, terminal
 from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_file.problems import printable
 from examples import PROJECT
@@ -79,6 +79,20 @@ def test_no_text_controls_the_terminal(text: str) -> None:
     written = json_text(values)
     assert json.loads(written) == values
     assert all(line.isprintable() for line in (*written.splitlines(), printable(text)))
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+def test_a_name_with_line_ends_makes_no_row_and_no_sentence(
+    format: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def lines(end: str) -> int:
+        table = Table(title=f"a{end}", headings=("Checkpoint", "Complete"), rows=((f"a{end}| step-9 | yes |", "no"),))
+        show(format, Document(tables=(table,), notes=(("Problems", (f"a{end}- b",)),)), {})
+        return len(capsys.readouterr().out.splitlines())
+
+    assert lines("\n") == lines("")
 
 
 @pytest.mark.parametrize("text", ["Ünï 日本 🚀", "1\u00a0234", "a\tb\nc"])

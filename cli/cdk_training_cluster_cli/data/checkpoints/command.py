@@ -16,14 +16,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cdk_training_cluster_cli.core.aws_errors import plain_refusals
-from cdk_training_cluster_cli.core.output import Document, Table, check_format, show
+from cdk_training_cluster_cli.core.output import Document, Table, check_format, one_line, show
 from cdk_training_cluster_cli.core.session import aws_session
 from cdk_training_cluster_cli.core.sizes import size_text
 from cdk_training_cluster_cli.data.checkpoints.reading import Advance, FileProblemError, FileResult, Outcome
 from cdk_training_cluster_cli.data.checkpoints.restore import check_name, restore_to_directory, restore_to_prefix
 from cdk_training_cluster_cli.data.checkpoints.source import Source, find_source, place_of_url
 from cdk_training_cluster_cli.data.checkpoints.verify import verify
-from cdk_training_cluster_file.problems import printable
 from cluster_contract.checkpoints import MARKERS, Checkpoint
 
 _FAILED, _SIZE_ONLY = 1, 3
@@ -151,7 +150,7 @@ def run_restore(asked: Asked, name: str, destination: str, *, force: bool, at: s
 
 def _warn(doubts: Sequence[str]) -> None:
     for doubt in doubts:
-        sys.stderr.write(f"warning: {printable(doubt)}\n")
+        sys.stderr.write(f"warning: {one_line(doubt)}\n")
 
 
 def _time(text: str) -> datetime:

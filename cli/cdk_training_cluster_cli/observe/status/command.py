@@ -14,6 +14,7 @@ from cdk_training_cluster_cli.core.output import (
     Table,
     check_format,
     json_text,
+    one_line,
     print_paragraph,
     print_table,
     terminal,
@@ -120,7 +121,7 @@ def _bars(bars: list[Bar]) -> Padding:
 def _write_changes(status: Status, before: list[str], *, all: bool) -> list[str]:
     """Write the lines that have changed, and return them all."""
     now = list(lines(status, all=all))
-    sys.stdout.writelines(f"{printable(line)}\n" for line in now if line not in before)
+    sys.stdout.writelines(f"{one_line(line)}\n" for line in now if line not in before)
     sys.stdout.flush()
     return now
 
