@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,17 +87,20 @@ class Source:
         """The address of the place."""
         return f"s3://{self.place.bucket}/{self.place.prefix}"
 
-    def found(self, at: datetime | None = None) -> list[Checkpoint]:
+    def found(self, at: datetime | None = None, *, most: int | None = None) -> list[Checkpoint]:
         """Return the checkpoints, the newest first.
 
         Args:
             at: As they were then. None: as they are.
+            most: The number of objects beyond which the listing would take too long. None: there is none.
 
         Raises:
-            ValueError: AWS does not list the bucket.
+            ValueError: AWS does not list the bucket, or there are more objects.
         """
         with plain_refusals(self.url):
-            return checkpoints(stored_files(self._contents(self.place.prefix, at), self.place.prefix))
+            contents = self._contents(self.place.prefix, at)
+            limited = contents if most is None else _at_most(most, contents, self.url)
+            return checkpoints(stored_files(limited, self.place.prefix))
 
     def checkpoint(
         self, name: str, at: datetime | None = None
@@ -224,6 +227,12 @@ class Source:
         if self.place.bucket.endswith(_DIRECTORY_BUCKET):
             raise ValueError(f"{self.place.bucket} is a directory bucket: S3 keeps no versions in one")
         yield from _at(self.client, self.place.bucket, prefix, at, [] if lost is None else lost)
+
+
+def _at_most(most: int, contents: Iterator[Mapping[str, Any]], url: str) -> Iterator[Mapping[str, Any]]:
+    yield from islice(contents, most)
+    if next(contents, None) is not None:
+        raise ValueError(f"{url} has more than {most:,} objects: run training-cluster checkpoints list {url}")
 
 
 def _doubts(keys: Sequence[str], prefix: str, why: str) -> Iterator[str]:

@@ -13,6 +13,8 @@ from cdk_training_cluster_cli.observe.status.hydration import parameter
 from cdk_training_cluster_cli.observe.status.part import Item, Moment, Part
 from cluster_contract.checkpoints import Checkpoint, CheckpointPlace, newest_complete, place_parameter
 
+_MOST_OBJECTS = 100_000  # in 100 requests
+
 
 @dataclass(frozen=True, kw_only=True)
 class LastCheckpoints:
@@ -31,6 +33,22 @@ class LastCheckpoints:
     complete: Checkpoint | None = None
 
 
+def last_checkpoints(source: Source, now: datetime) -> LastCheckpoints:
+    """Return the checkpoints that were written last.
+
+    Args:
+        source: Where checkpoints lie.
+        now: The time.
+
+    Raises:
+        ValueError: AWS does not list the bucket, or it takes too long: who may write there can write many objects.
+    """
+    found = source.found(most=_MOST_OBJECTS)
+    return LastCheckpoints(
+        place=source.url, now=now, newest=found[0] if found else None, complete=newest_complete(found)
+    )
+
+
 class Checkpoints(Part[LastCheckpoints]):
     """What S3 lists where the cluster's parameter says that its checkpoints lie."""
 
@@ -44,13 +62,7 @@ class Checkpoints(Part[LastCheckpoints]):
             return None
         place = parsed(name, text, CheckpointPlace.parse)
         source = Source(client=s3_client(cluster.target.session, cluster.target.region), place=place)
-        found = source.found()
-        return LastCheckpoints(
-            place=source.url,
-            now=cluster.now,
-            newest=found[0] if found else None,
-            complete=newest_complete(found),
-        )
+        return last_checkpoints(source, cluster.now)
 
     def values(self, answer: LastCheckpoints) -> Any:  # noqa: ANN401 - as for Part
         """Return where they lie, and both of them."""

@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from cdk_training_cluster_cli.data.checkpoints.source import Source
 from cdk_training_cluster_cli.main import training_cluster
-from cdk_training_cluster_cli.observe.status.checkpoints import Checkpoints, LastCheckpoints
+from cdk_training_cluster_cli.observe.status.checkpoints import Checkpoints, LastCheckpoints, last_checkpoints
 from cdk_training_cluster_cli.observe.status.command import Wanted, run
 from cdk_training_cluster_cli.observe.status.hydration import Hydrated, Hydration
 from cdk_training_cluster_cli.observe.status.part import Bar, Moment
@@ -98,6 +99,29 @@ _CHECKPOINTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_the_last_checkpoint_is_a_sentence(known: dict[str, Any], said: str) -> None:
     found = LastCheckpoints(place="s3://runs/", now=NOW, **known)
     assert list(Checkpoints().lines(found, Moment(now=NOW, notes={}))) == [said]
+
+
+class _Endless:
+    """S3: a listing without end."""
+
+    def __init__(self) -> None:
+        self.listed = 0
+
+    def get_paginator(self, _: str) -> "_Endless":
+        return self
+
+    def paginate(self, **_: object) -> Iterator[dict[str, Any]]:
+        while True:
+            self.listed += 1000
+            yield {"Contents": [{"Key": "a/b", "Size": 1, "LastModified": NOW, "ETag": '"e"'}] * 1000}
+
+
+def test_many_objects_delay_the_status_no_longer_than_a_hundred_requests() -> None:
+    client: Any = _Endless()
+    source = Source(client=client, place=CheckpointPlace(bucket="runs"))
+    with pytest.raises(ValueError, match=r"^s3://runs/ has more than 100,000 objects: run training-cluster checkpo"):
+        last_checkpoints(source, NOW)
+    assert client.listed == 101_000
 
 
 class Cluster:
