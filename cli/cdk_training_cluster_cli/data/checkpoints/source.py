@@ -153,7 +153,8 @@ class Source:
         """
         with plain_refusals(f"s3://{self.place.bucket}/{prefix}"):
             found = [self._stored(each, prefix) for each in self._contents(prefix, None)]
-        return {each.path: each for each in found}
+        # FSx exports directories, too.
+        return {each.path: each for each in found if not each.key.endswith("/")}
 
     def foreign_owner(self, files: Sequence[StoredObject], own: int) -> tuple[str, ...]:
         """Return a sentence about another user who wrote a checkpoint: loading it runs code of its writer.
@@ -248,10 +249,13 @@ def _at(client: "S3Client", bucket: str, prefix: str, at: datetime, lost: list[s
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
     """
     for key, group in groupby(_versions(client, bucket, prefix), key=lambda each: each["Key"]):
-        entries = list(group)
-        entry = next((each for each in entries if each["LastModified"] <= at), None)
+        entry: Mapping[str, Any] | None = None
+        oldest: Mapping[str, Any] = {}
+        for oldest in group:  # not as a list: a key may have a million of them
+            if entry is None and oldest["LastModified"] <= at:
+                entry = oldest
         if entry is None:
-            if _may_have_had_another(entries[-1]):
+            if _may_have_had_another(oldest):
                 lost.append(key)
         elif "Size" in entry:
             yield entry

@@ -130,6 +130,25 @@ def test_a_directory_bucket_has_no_versions() -> None:
         source.found(datetime.now(UTC))
 
 
+class FakeListing:
+    """S3 with objects of these keys."""
+
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
+
+    def get_paginator(self, _: str) -> "FakeListing":
+        return self
+
+    def paginate(self, **_: object) -> list[dict[str, Any]]:
+        return [{"Contents": [{"Key": key, "Size": 0, "ETag": '"e"'} for key in self._keys]}]
+
+
+def test_an_object_of_a_directory_is_no_file_in_the_way_of_a_restore() -> None:
+    client: Any = FakeListing("ck/step-1/", "ck/step-1/deep/", "ck/step-1/deep/a")
+    found = Source(client=client, place=CheckpointPlace(bucket="runs")).objects("ck/step-1/")
+    assert set(found) == {"deep/a"}
+
+
 def test_an_interruption_stops_the_files_that_are_read(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
