@@ -261,7 +261,7 @@ def _progress(what: str, total: int) -> Iterator[Advance]:
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(escape(printable(what)), total=total)
+        task = bar.add_task(escape(one_line(what)), total=total)
 
         def advance(count: int) -> None:
             if stopped.is_set():
