@@ -280,10 +280,10 @@ class StateStore:
         No deployment moves an owner to another node group, and others may write the tag.
         """
         recorded = [name for name, stored in self._stored.items() if group.name in stored.state.owners]
-        configured = [name for name in recorded if name in self.owners.of(group).node_groups]
-        if group.node_group in recorded or len(configured) != 1:
+        if not recorded or group.node_group in recorded:
             return group
-        return replace(group, node_group=configured[0], is_configured=True)
+        configured = [name for name in recorded if name in self.owners.of(group).node_groups]
+        return replace(group, node_group=configured[0], is_configured=True) if len(configured) == 1 else group
 
     def _of(self, group: OwnedGroup) -> _Stored:
         return self._stored.get(_key(group), _NOTHING)
