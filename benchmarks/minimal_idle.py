@@ -48,7 +48,7 @@ def main() -> None:
                     "Id": f"m{number}",
                     "MetricStat": {
                         "Metric": {
-                            "Namespace": "CdkTrainingCluster",
+                            "Namespace": f"CdkTrainingCluster/Nodes/{os.environ['CLUSTER']}",
                             "MetricName": "nvidia_smi_utilization_gpu",
                             "Dimensions": [{"Name": "InstanceId", "Value": instance}],
                         },

@@ -137,7 +137,7 @@ class IdleExpectation:
     @property
     def namespace(self) -> str:
         """Where the nodes' metrics are."""
-        return self._settings.namespace
+        return self._settings.node_namespace
 
     def policy(self, node: IdleNode) -> Policy:
         """Return the policy that holds for a node.

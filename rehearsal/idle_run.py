@@ -163,7 +163,7 @@ def _metrics(node: IdleNode, policy: Policy, namespace: str) -> Iterator[tuple[s
         elif signal.kind is SignalKind.GPU_MEMORY:
             yield namespace, NODE_METRICS.gpu_memory_used
         elif signal.kind is SignalKind.METRIC:
-            yield signal.namespace, signal.metric
+            yield signal.namespace or namespace, signal.metric
 
 
 def _data(node: IdleNode, metric: str, told: Iterable[tuple[datetime, float]]) -> Iterator[dict[str, Any]]:

@@ -27,7 +27,7 @@ from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
 from cluster_contract.health_settings import HealthMetric
 from cluster_contract.idle import IdleMetric
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 from cluster_contract.power import PowerMetric
 from cluster_power.commands import parse_command
 from cluster_power.settings import GroupSettings, Settings
@@ -260,7 +260,9 @@ def test_what_watching_costs_counts_every_series_and_alarm(assembly_of: Callable
     ends = 1  # of a group in a reservation
     series = len(PowerMetric) - ends + by_group + len(IdleMetric) + len(HealthMetric)
     assert f"| {series} series at $0.30 (the first 10,000) | {series * 0.3:.2f} |" in page
-    agent = agent_configuration(AcceleratorVendor.NVIDIA, cluster="llama", node_group="workers")
+    agent = agent_configuration(
+        AcceleratorVendor.NVIDIA, namespace=node_namespace("llama"), cluster="llama", node_group="workers"
+    )
     assert agent is not None
     collected = agent["metrics"]["metrics_collected"]
     shared = 2 * len(collected["nvidia_gpu"]["measurement"])

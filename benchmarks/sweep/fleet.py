@@ -9,7 +9,7 @@ from typing import Any
 CLUSTER = "base-pod"
 INSTANCE_TYPE = "p5.48xlarge"
 GPUS = 8
-NAMESPACE = "CdkTrainingCluster"
+NAMESPACE = f"CdkTrainingCluster/Nodes/{CLUSTER}"
 METRIC = "nvidia_smi_utilization_gpu"
 PERIOD = timedelta(minutes=5)
 THRESHOLD = 5.0

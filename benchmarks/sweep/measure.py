@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measuring import FailedError, Program, Run, in_turn
 from benchmarks.sweep.account import Account, SweepServer
-from benchmarks.sweep.fleet import CLUSTER, NAMESPACE, Fleet, Part
+from benchmarks.sweep.fleet import CLUSTER, Fleet, Part
 from benchmarks.sweep.goals import GOALS, meets, most_requests
 from local_aws.settings import without_aws_settings
 
@@ -210,7 +210,7 @@ def _environment(url: str) -> dict[str, str]:
         "CLUSTER_IDLE_SETTINGS": json.dumps({"cluster": CLUSTER, **_IDLE, "max_stops": max(SHARES)}),
         "ALERT_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:alerts",
         "STATE_TABLE": "state",
-        "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+        "POWERTOOLS_METRICS_NAMESPACE": "CdkTrainingCluster/Functions",
         "POWERTOOLS_SERVICE_NAME": "idle",
     }
     # Both sides are compiled once, as everybody's modules are.

@@ -44,7 +44,6 @@ class Cluster:
         checkpoint_dir: The directory for checkpoints. Default: - there is none.
         checkpoint_url: The S3 address for checkpoints. Default: - there is none.
         node_hour_usd: The price of a node in USD an hour. Default: - unknown.
-        metric_namespace: The namespace of the cluster's metrics in CloudWatch.
         credentials_url: Where the node gives credentials of the jobs' role. Default: - the node gives none.
     """
 
@@ -56,8 +55,12 @@ class Cluster:
     checkpoint_dir: str | None = None
     checkpoint_url: str | None = None
     node_hour_usd: float | None = None
-    metric_namespace: str = "CdkTrainingCluster"
     credentials_url: str | None = None
+
+    @property
+    def metric_namespace(self) -> str:
+        """The CloudWatch namespace of the cluster's jobs, the only one that their role may write."""
+        return f"CdkTrainingCluster/Jobs/{self.cluster}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The metrics of a run, and how they get to CloudWatch.
 
-Rank 0 sends them once a minute with `PutMetricData`: the role of the nodes may write to the one namespace, no agent
-has to listen, and a container needs nothing but the role. Each exists by cluster and run; those that alarms watch
+Rank 0 sends them once a minute with `PutMetricData`: the role of jobs may write to the one namespace, no agent has
+to listen, and a container needs nothing but the role. Each exists by cluster and run; those that alarms watch
 exist by cluster, too, since an alarm cannot search for runs. So a run has fourteen series at most, whatever its size,
 and the slowest ranks are fields of a log line. Without a cluster, everything is one line of JSON on standard output.
 

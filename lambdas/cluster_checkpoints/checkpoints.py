@@ -18,7 +18,7 @@ from cluster_contract.checkpoints import (
     stored_files,
 )
 from cluster_contract.idle import PERIOD
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 from cluster_contract.times import TIME_FORMAT
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class CheckpointRun:
             "Id": id,
             "MetricStat": {
                 "Metric": {
-                    "Namespace": self._settings.namespace,
+                    "Namespace": node_namespace(self._settings.cluster),
                     "MetricName": metric,
                     "Dimensions": [{"Name": NODE_METRICS.cluster_dimension, "Value": self._settings.cluster}],
                 },

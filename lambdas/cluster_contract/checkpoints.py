@@ -22,7 +22,6 @@ from typing import Annotated, Any, NamedTuple
 
 from cluster_contract.codec import FunctionSettings, Within, read, variable
 from cluster_contract.idle import Policy
-from cluster_contract.metrics import NODE_METRICS
 
 DIRECTORY_VARIABLE = "CHECKPOINT_DIR"
 """The environment variable on the nodes that names the exported directory, such as `/fsx/checkpoints`."""
@@ -91,7 +90,6 @@ class CheckpointFunctionSettings(FunctionSettings):
         place: Where the checkpoints are.
         max_work: How long accelerators may work without a new checkpoint.
         below: The utilization, in percent, below which an accelerator does not work.
-        namespace: Where the nodes' metrics are.
         topic_arn: The SNS topic that the function's alarms notify.
         tick: The time between two runs.
     """
@@ -102,7 +100,6 @@ class CheckpointFunctionSettings(FunctionSettings):
     place: CheckpointPlace
     max_work: Annotated[timedelta, Within(above=0)]
     below: float = Policy.below
-    namespace: str = NODE_METRICS.namespace
     topic_arn: str = variable("ALERT_TOPIC_ARN")
     tick: timedelta = timedelta(minutes=5)
 

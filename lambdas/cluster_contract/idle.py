@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated
 
 from cluster_contract.codec import FunctionSettings, Within, variable
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import node_namespace
 from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -50,7 +50,7 @@ class Signal:
     Attributes:
         kind: What is looked at.
         below: What it stays below on an idle node: vCPUs, bytes per second, MiB, or the metric's own unit.
-        namespace: Of `METRIC`: the metric's namespace.
+        namespace: Of `METRIC`: the metric's namespace. Empty: that of the nodes' metrics.
         metric: Of `METRIC`: its name; its one dimension is `InstanceId`.
         statistic: Of `METRIC`: the statistic over a period.
     """
@@ -149,7 +149,7 @@ class IdleFunctionSettings(FunctionSettings):
         max_stops: How many nodes one run stops at most.
         max_unknown_share: If more than this share of the cluster turns unknown within three ticks, nothing is done.
         tag: The key of the tag that says which instances are the cluster's.
-        namespace: Where the nodes' metrics are.
+        namespace: Where the nodes' metrics are. Empty: in the namespace of the cluster's nodes.
         tick: How much time passes between two runs.
         prices: What an hour of an instance type costs, in USD, where the price list is not to be used.
         gpus: How many NVIDIA GPUs an instance type has, of those that the function does not know.
@@ -172,7 +172,7 @@ class IdleFunctionSettings(FunctionSettings):
     max_stops: Annotated[int, Within(minimum=1)] = 100
     max_unknown_share: _Share = 0.5
     tag: str = CLUSTER_TAG
-    namespace: str = NODE_METRICS.namespace
+    namespace: str = ""
     tick: Annotated[timedelta, Within(above=0)] = timedelta(minutes=5)
     prices: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
     gpus: Mapping[str, Annotated[int, Within(minimum=1)]] = field(default_factory=dict)
@@ -192,6 +192,11 @@ class IdleFunctionSettings(FunctionSettings):
         for name, group in self.groups.items():
             if group.policy >= len(self.policies):
                 raise ValueError(f"groups[{name!r}].policy must be one of {len(self.policies)}, got {group.policy}")
+
+    @property
+    def node_namespace(self) -> str:
+        """The namespace of the nodes' metrics."""
+        return self.namespace or node_namespace(self.cluster)
 
     @property
     def policy(self) -> Policy:

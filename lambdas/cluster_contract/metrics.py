@@ -10,7 +10,7 @@ from cluster_contract.health import NODE_FAULT, VERIFICATION_FAILED
 
 @dataclass(frozen=True, kw_only=True)
 class NodeMetrics:
-    """The namespace, dimensions and metrics of training nodes.
+    """The dimensions and metrics of training nodes, in the namespace that `node_namespace` returns.
 
     Every metric of an accelerator exists in four series: one an instance, one an instance with its node group and
     cluster, by which a dashboard finds the nodes of a cluster, one a node group, one a cluster.
@@ -19,7 +19,6 @@ class NodeMetrics:
     bills each series; those of single devices are not published. CPU use exists by instance only.
 
     Attributes:
-        namespace: The CloudWatch namespace.
         cluster_dimension: The dimension that holds the cluster's name.
         node_group_dimension: The dimension that holds the node group's name.
         instance_id_dimension: The dimension that holds the instance's id.
@@ -49,7 +48,6 @@ class NodeMetrics:
             cluster alone.
     """
 
-    namespace: str
     cluster_dimension: str
     node_group_dimension: str
     instance_id_dimension: str
@@ -89,7 +87,6 @@ class NodeMetrics:
 # The Neuron name is that of the field in neuron-monitor's report.
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-monitor-user-guide.html
 NODE_METRICS = NodeMetrics(
-    namespace="CdkTrainingCluster",
     cluster_dimension="Cluster",
     node_group_dimension="NodeGroup",
     instance_id_dimension="InstanceId",
@@ -110,7 +107,28 @@ NODE_METRICS = NodeMetrics(
 )
 """What the nodes of this library report."""
 
-# A role may be allowed to put metric data into named namespaces only, and a condition compares the whole name.
+# IAM limits PutMetricData by the namespace alone, and not by dimensions, so that nodes and jobs of each cluster have
+# namespaces of their own. The cluster's name is the last part, since it may contain slashes: no two names share one.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
-FUNCTION_NAMESPACE = "CdkTrainingCluster/Functions"
-"""The CloudWatch namespace of what the functions report, which the nodes' role may not write."""
+_BASE = "CdkTrainingCluster"
+
+FUNCTION_NAMESPACE = f"{_BASE}/Functions"
+"""The CloudWatch namespace of what the functions report, which no role of nodes or jobs may write."""
+
+
+def node_namespace(cluster: str) -> str:
+    """Return the CloudWatch namespace of what the nodes of a cluster report, which only their role may write.
+
+    Args:
+        cluster: The cluster's name.
+    """
+    return f"{_BASE}/Nodes/{cluster}"
+
+
+def job_namespace(cluster: str) -> str:
+    """Return the CloudWatch namespace of what the jobs of a cluster report, which only their role may write.
+
+    Args:
+        cluster: The cluster's name.
+    """
+    return f"{_BASE}/Jobs/{cluster}"

@@ -10,7 +10,7 @@ REPORTS = "#reports"
 
 
 class RunMetric(StrEnum):
-    """The metrics of a run, in the namespace of the nodes; `cluster_job.metrics` in `job/` says what each is."""
+    """The metrics of a run, in the namespace of jobs; `cluster_job.metrics` in `job/` says what each is."""
 
     LOSS = "Loss"
     SAMPLES_PER_SECOND = "SamplesPerSecond"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.failures import Failures
 from cluster_contract.idle import PERIOD, IdleFunctionSettings, Policy, Signal, SignalKind
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, job_namespace
 from cluster_idle.accelerators import gpu_count, has_neuron_cores, is_measured
 from cluster_idle.evidence import Evidence, NodeReadings, Samples, Series, floor, unreadable, weigh
 from cluster_idle.instances import Instance
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _MAX_QUERIES = 500
 _MAX_POINTS = 100_800
 
-# An agent reports its CPU use once a minute, so that the average of a period is a sixth of its maximum at least. Any
-# job may add samples, below zero too, which lower the average, and not the maximum. Both are billed as one metric.
+# An agent reports its CPU use once a minute, so that the average of a period is a sixth of its maximum at least. What
+# has the nodes' role, such as a job on HyperPod, may add samples, below zero too, which lower the average,
+# and not the maximum. Both are billed as one metric.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html
 _MOST_CPU_SAMPLES = 6
 
@@ -145,7 +146,7 @@ class MetricReader:
 
     def _metrics(self, instance: Instance) -> Iterator[tuple[Signal | None, _Metric]]:
         """Yield the metrics to read of an instance: of its utilization, and of the signals that have any."""
-        namespace = self._settings.namespace
+        namespace = self._settings.node_namespace
         if has_neuron_cores(instance.instance_type):
             # A node reports all of its cores or none, which it sees to itself.
             yield None, _Metric(namespace, NODE_METRICS.neuron_core_utilization, "Maximum")
@@ -169,9 +170,9 @@ class MetricReader:
             elif signal.kind is SignalKind.GPU_MEMORY:
                 yield signal, _Metric(namespace, NODE_METRICS.gpu_memory_used, "Maximum")
             elif signal.kind is SignalKind.HEARTBEAT:
-                yield signal, _Metric(namespace, HEARTBEAT, _SAMPLES)
+                yield signal, _Metric(job_namespace(self._settings.cluster), HEARTBEAT, _SAMPLES)
             elif signal.kind is SignalKind.METRIC:
-                yield signal, _Metric(signal.namespace, signal.metric, signal.statistic)
+                yield signal, _Metric(signal.namespace or namespace, signal.metric, signal.statistic)
 
     def _policy(self, instance: Instance) -> Policy:
         return self._settings.policy_of(instance.node_group)

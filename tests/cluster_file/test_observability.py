@@ -15,7 +15,7 @@ from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_cli.money.plan.shape import shape_of
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_stacks.building import built_stacks
-from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS, job_namespace, node_namespace
 from cluster_contract.runs import RunMetric
 from cluster_files import RIGHT, problems
 
@@ -63,8 +63,10 @@ def test_grafana_gets_a_dashboard_data_sources_and_rules(tmp_path: Path) -> None
     asked = [target for panel in board["panels"] for target in panel.get("targets", ())]
     # What nodes report comes from Prometheus, and what functions and training runs do from CloudWatch.
     assert {target["namespace"] for target in asked if "namespace" in target} >= {FUNCTION_NAMESPACE}
-    beside = {target["metricName"] for target in asked if target.get("namespace") == NODE_METRICS.namespace}
-    assert beside <= set(RunMetric)
+    assert node_namespace(name) not in json.dumps(board)
+    of_runs = {target["metricName"] for target in asked if target.get("namespace") == job_namespace(name)}
+    assert of_runs
+    assert of_runs <= set(RunMetric)
     assert "${Token" not in json.dumps(board)
     assert "groups" in yaml.safe_load((tmp_path / "made/rules.yaml").read_text())
 

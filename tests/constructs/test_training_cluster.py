@@ -24,7 +24,7 @@ from cdk_training_cluster import (
     TrainingFileSystem,
 )
 from cdk_training_cluster.nodes.runs import _WATCHES
-from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS, job_namespace, node_namespace
 from local_aws.cloudformation.templates import depends_on
 from synthesis import ZONE, new_stack, only, resources
 
@@ -183,7 +183,7 @@ def test_the_role_has_session_manager_its_scripts_its_metrics_its_reports_and_th
     ]
     (metrics,) = [statement for statement in statements if statement["Action"] == "cloudwatch:PutMetricData"]
     here = {"aws:RequestedRegion": {"Ref": "AWS::Region"}}
-    assert metrics["Condition"] == {"StringEquals": {"cloudwatch:namespace": "CdkTrainingCluster", **here}}
+    assert metrics["Condition"] == {"StringEquals": {"cloudwatch:namespace": node_namespace("pod"), **here}}
     for statement in statements:
         assert statement["Resource"] != "*" or here.items() <= statement["Condition"]["StringEquals"].items()
     assert "ManagedPolicyArns" not in resources(stack, "AWS::IAM::Role")[role["Ref"]]["Properties"]
@@ -267,7 +267,7 @@ def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -
         if "cloudwatch:PutMetricData" in statement["Action"]
     }
     watched = {
-        metric["MetricName"]
+        (metric["Namespace"], metric["MetricName"])
         for alarm in resources(stack, "AWS::CloudWatch::Alarm").values()
         for metric in [
             alarm["Properties"],
@@ -277,12 +277,14 @@ def test_no_node_can_write_what_the_functions_report_or_silence_their_alarms() -
     }
     functions = resources(stack, "AWS::Lambda::Function").values()
     reported = {each["Properties"]["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] for each in functions}
+    nodes, jobs = node_namespace("pod"), job_namespace("pod")
+    assert writable == {nodes, jobs}
     # A job reports its own runs: it may as well not report them.
-    of_jobs = {watch.metric for watch in _WATCHES}
-    assert (writable, watched - of_jobs) == (
-        {NODE_METRICS.namespace},
-        {NODE_METRICS.bootstrap_failed, NODE_METRICS.verification_failed},
-    )
+    assert watched == {
+        (nodes, NODE_METRICS.bootstrap_failed),
+        (nodes, NODE_METRICS.verification_failed),
+        *((jobs, watch.metric) for watch in _WATCHES),
+    }
     assert reported == {FUNCTION_NAMESPACE}
 
 

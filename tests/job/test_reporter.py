@@ -81,7 +81,9 @@ class _Scene:
         self.out = StringIO()
         self.records = records or Records(run=_Items(), reports=_Reports())
         self.folder = folder
-        sink = CloudWatch(self.cloudwatch, namespace="CdkTrainingCluster", cluster="llama", lines=Lines(self.out))
+        sink = CloudWatch(
+            self.cloudwatch, namespace="CdkTrainingCluster/Jobs/llama", cluster="llama", lines=Lines(self.out)
+        )
         node = Node(
             now=lambda: self.now,
             gpus=lambda: tuple(

@@ -116,9 +116,11 @@ def test_on_a_cluster_metrics_go_to_cloudwatch_and_the_last_report_to_the_table(
 
     _train(Run(global_batch=8, name="llama-1"))
 
-    made = boto3.client("cloudwatch", region_name="us-east-1").list_metrics(Namespace="CdkTrainingCluster")["Metrics"]
+    own = "CdkTrainingCluster/Jobs/llama"
+    made = boto3.client("cloudwatch", region_name="us-east-1").list_metrics()["Metrics"]
+    assert {one["Namespace"] for one in made} == {own}
     of_run = [{"Name": "Cluster", "Value": "llama"}, {"Name": "Run", "Value": "llama-1"}]
-    assert {"Namespace": "CdkTrainingCluster", "MetricName": "CostUsd", "Dimensions": of_run} in made
+    assert {"Namespace": own, "MetricName": "CostUsd", "Dimensions": of_run} in made
     item = client.get_item(TableName="runs", Key={"run": {"S": REPORTS}, "key": {"S": "llama-1"}})["Item"]
     totals = json.loads(item["value"]["B"])["totals"]
     assert (totals["highest_step"], totals["finished"]) == (2, True)

@@ -51,7 +51,7 @@ def _work(aws: LocalAws, cluster: str, minutes: int) -> None:
             "Timestamp": now - timedelta(minutes=ago),
             "Value": 97.0,
         }
-        aws.client("cloudwatch").put_metric_data(Namespace="CdkTrainingCluster", MetricData=[datum])
+        aws.client("cloudwatch").put_metric_data(Namespace=f"CdkTrainingCluster/Nodes/{cluster}", MetricData=[datum])
 
 
 @pytest.mark.parametrize("kind", [ExportedCheckpoints, ExpressCheckpoints])

@@ -67,7 +67,7 @@ def test_the_settings_are_those_of_the_deployed_function() -> None:
     told = IdleExpectation.of_function(configuration, [node("i-1")])
     assert told.policy(told.nodes[0]) == Policy(warning=timedelta(minutes=10))
     assert (told.namespace, told.max_stops) == ("Others", 7)
-    assert IdleExpectation(settings({}), []).namespace == "CdkTrainingCluster"
+    assert IdleExpectation(settings({}), []).namespace == "CdkTrainingCluster/Nodes/pod"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def test_one_node_works_one_is_silent_and_the_others_are_idle() -> None:
     with time_machine.travel(now, tick=False):
         story, aws = _tell([*_EXTRAS, *_WORKERS], {"workers": {}, "zextras": {}})
     assert story.reported == {"i-1": "busy", "i-2": "silent", "i-3": "idle", "i-4": "idle", "i-5": "idle"}
-    of = {one: aws.points[one, "CdkTrainingCluster", "nvidia_smi_utilization_gpu"] for one in story.reported}
+    of = {
+        one: aws.points[one, "CdkTrainingCluster/Nodes/pod", "nvidia_smi_utilization_gpu"] for one in story.reported
+    }
     before = {one: [(when, value) for when, value in points if when <= now] for one, points in of.items()}
     assert {one: {value for _, value in points} for one, points in before.items()} == {
         **{"i-1": {87.0}, "i-2": set()},

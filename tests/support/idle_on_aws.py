@@ -233,7 +233,7 @@ class IdleOnAws:
             for one in ids
             for number in range(-20, 13)
         ]
-        self.aws.client("cloudwatch").put_metric_data(Namespace="CdkTrainingCluster", MetricData=data)
+        self.aws.client("cloudwatch").put_metric_data(Namespace=self.settings.node_namespace, MetricData=data)
 
     def _make_power_function(self, count: int) -> None:
         source = function_source("cluster_power")

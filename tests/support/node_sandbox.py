@@ -14,7 +14,7 @@ from cdk_training_cluster.nodes.bootstrap.asset import sha256_of, write_archive,
 from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 from max_seconds import MAX_SECONDS
 
 COMPLETED = (
@@ -213,7 +213,7 @@ class NodeSandbox:
             "EFA": "yes",
             "MOUNT_SOURCE": "fs-0a1b.fsx.us-east-1.amazonaws.com@tcp:/abcdev",
             "MOUNT_POINT": "/fsx",
-            "METRIC_NAMESPACE": NODE_METRICS.namespace,
+            "METRIC_NAMESPACE": node_namespace("llama"),
             "FAILURE_METRIC": failure_metric("llama", "workers"),
             "COLLECTOR_FAILURE_METRIC": failure_metric("llama", "workers", NODE_METRICS.collector_failed),
             "REMOTE_WRITE_URL": "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1/api/v1/remote_write",

@@ -83,7 +83,7 @@ class VerifiedNode:
             "NODE_GROUP": "workers",
             "REGION": "us-east-1",
             "MOUNT_POINT": "/fsx",
-            "METRIC_NAMESPACE": "CdkTrainingCluster",
+            "METRIC_NAMESPACE": "CdkTrainingCluster/Nodes/llama",
             "FAILURE_METRIC": failure_metric("llama", "workers"),
             "EXPECTED": json.dumps(expected),
             **settings,

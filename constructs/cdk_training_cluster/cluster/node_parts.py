@@ -17,11 +17,13 @@ from cdk_training_cluster.network import ClusterNetwork
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.fleet_owners import FleetOwners
 from cdk_training_cluster.nodes.fleet_warnings import warn_of_moving_images
+from cdk_training_cluster.nodes.job_role import let_write_metrics
 from cdk_training_cluster.nodes.lustre_connections import warn_of_connections
 from cdk_training_cluster.nodes.reservation_function import ReservationFunction
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.observability.prometheus import ClusterPrometheus, Observability
 from cdk_training_cluster.storage import Dataset, ExportedCheckpoints, TrainingFileSystem
+from cluster_contract.metrics import job_namespace
 
 
 def shared_file_system(
@@ -83,6 +85,7 @@ def make_shared_parts(
     scope, key = base.scope, base.encryption_key
     role = orchestrator.make_role(base)
     job_role = orchestrator.make_job_role(base, role)
+    let_write_metrics(job_role, job_namespace(base.cluster_name))
     profile = iam.InstanceProfile(scope, "InstanceProfile", role=role)
     topic = alert_topic or make_alert_topic(scope, key, budgets=budgets and has_cost_budgets(Stack.of(scope).region))
     prometheus = None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, LineForEach, Panel, Unit
 from cdk_training_cluster.nodes.node_fleet import NodeFleet
 from cdk_training_cluster.nodes.utilization import utilization_command
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 
 _GROUP, _NODE = NODE_METRICS.node_group_dimension, NODE_METRICS.instance_id_dimension
 _LEAST_BUSY = 50
@@ -39,13 +39,18 @@ def accelerator_row(cluster_name: str, fleets: Sequence[NodeFleet]) -> Dashboard
             )
         ]
     if any(fleet.reports_efa_traffic for fleet in fleets):
-        panels += _efa()
+        panels += _efa(cluster_name)
     return DashboardRow(title="Accelerators and network", panels=panels) if panels else None
 
 
 def _utilization(cluster_name: str, what: str, metric: str) -> list[Panel]:
     each = LineForEach(
-        metric=metric, cluster_name=cluster_name, by=(_GROUP, _NODE), statistic="Average", lowest=_LEAST_BUSY
+        metric=metric,
+        cluster_name=cluster_name,
+        by=(_GROUP, _NODE),
+        statistic="Average",
+        namespace=node_namespace(cluster_name),
+        lowest=_LEAST_BUSY,
     )
     title = f"Use of {what}, the {_LEAST_BUSY} least busy nodes"
     return [
@@ -57,25 +62,38 @@ def _utilization(cluster_name: str, what: str, metric: str) -> list[Panel]:
 def _by_group(
     cluster_name: str, title: str, unit: Unit, metric: str, *, statistic: str, maximum: float | None = None
 ) -> Panel:
-    line = LineForEach(metric=metric, cluster_name=cluster_name, by=(_GROUP,), statistic=statistic)
+    line = LineForEach(
+        metric=metric,
+        cluster_name=cluster_name,
+        by=(_GROUP,),
+        statistic=statistic,
+        namespace=node_namespace(cluster_name),
+    )
     return Panel(title=title, unit=unit, lines=[line], maximum=maximum)
 
 
-def _efa() -> list[Panel]:
-    """Return what goes over EFA; the agent's plug-in takes no dimension that says the cluster."""
+def _efa(cluster_name: str) -> list[Panel]:
+    """Return what goes over EFA: the agent's plug-in takes no dimension of the cluster, which the namespace names."""
 
     def each(metric: str, label: str = "") -> LineForEach:
-        return LineForEach(metric=metric, cluster_name=None, by=(_NODE,), statistic="Sum", label=label)
+        return LineForEach(
+            metric=metric,
+            cluster_name=None,
+            by=(_NODE,),
+            statistic="Sum",
+            namespace=node_namespace(cluster_name),
+            label=label,
+        )
 
     received, sent = NODE_METRICS.efa_traffic
     return [
         Panel(
-            title="EFA traffic in a period, all clusters of the region",
+            title="EFA traffic in a period",
             unit=Unit.BYTES,
             lines=[each(received, "received"), each(sent, "sent")],
         ),
         Panel(
-            title="EFA retransmits in a period, all clusters of the region",
+            title="EFA retransmits in a period",
             unit=Unit.BYTES,
             lines=[each(NODE_METRICS.efa_retransmits)],
         ),

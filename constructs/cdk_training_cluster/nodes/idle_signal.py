@@ -114,13 +114,12 @@ class IdleSignal:
 
         Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-EFA.html
         """
-        # The agent reports what came since the last time, so that the sum is that of the period.
+        # The agent reports what came since the last time, so that the sum is that of the period. The function knows
+        # the namespace in which nodes report.
         limit = below_mib_per_second * _MIB * PERIOD.total_seconds()
         return IdleSignal(
             name="efa",
-            settings=tuple(
-                _metric(NODE_METRICS.namespace, metric, "Sum", limit) for metric in NODE_METRICS.efa_traffic
-            ),
+            settings=tuple(_metric("", metric, "Sum", limit) for metric in NODE_METRICS.efa_traffic),
         )
 
     @staticmethod
@@ -143,7 +142,7 @@ class IdleSignal:
         """Look for a heartbeat that jobs send: a node with any in the window is at work.
 
         A job sends the metric `JobHeartbeat`, with any value and the one dimension `InstanceId`, to the namespace
-        of the nodes, at least every five minutes.
+        `CdkTrainingCluster/Jobs/<cluster name>`, at least every five minutes.
         """
         return IdleSignal(name="heartbeat", settings=(Signal(kind=SignalKind.HEARTBEAT),))
 

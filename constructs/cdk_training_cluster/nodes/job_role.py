@@ -7,7 +7,6 @@ from constructs import Construct
 
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import in_this_region
-from cluster_contract.metrics import NODE_METRICS
 
 JOB_SERVICE_ACCOUNT = "cluster-job"
 """The Kubernetes service account with which pods get the job role."""
@@ -20,7 +19,7 @@ def make_job_role(
     services: Sequence[str] = (),
     eks_cluster_arn: str | None = None,
 ) -> iam.Role:
-    """Make the role of a cluster's jobs, which may write metrics of nodes. Other permissions are granted to it.
+    """Make the role of a cluster's jobs, to which permissions are granted.
 
     Args:
         scope: The cluster.
@@ -44,7 +43,6 @@ def make_job_role(
     )
     if node_role is not None:
         role.grant_assume_role(node_role)
-    let_write_metrics(role)
     acknowledge(
         role,
         "AwsSolutions-IAM5[Resource::*]",
@@ -53,15 +51,16 @@ def make_job_role(
     return role
 
 
-def let_write_metrics(principal: iam.IPrincipal) -> None:
-    """Let nodes or jobs write metrics to the namespace of nodes.
+def let_write_metrics(principal: iam.IPrincipal, namespace: str) -> None:
+    """Let nodes or jobs write metrics to their namespace.
 
     Args:
         principal: Their role.
+        namespace: The namespace, as `node_namespace` or `job_namespace` returns it.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
     """
-    own = {"cloudwatch:namespace": NODE_METRICS.namespace, **in_this_region()["StringEquals"]}
+    own = {"cloudwatch:namespace": namespace, **in_this_region()["StringEquals"]}
     principal.add_to_principal_policy(
         iam.PolicyStatement(actions=["cloudwatch:PutMetricData"], resources=["*"], conditions={"StringEquals": own})
     )

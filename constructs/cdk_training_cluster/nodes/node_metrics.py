@@ -3,7 +3,7 @@
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 
 
 def utilization_metric(
@@ -43,7 +43,7 @@ def node_metric(
     if node_group is not None:
         dimensions[NODE_METRICS.node_group_dimension] = node_group
     return cloudwatch.Metric(
-        namespace=NODE_METRICS.namespace,
+        namespace=node_namespace(cluster_name),
         metric_name=name,
         dimensions_map=dimensions,
         statistic=statistic,

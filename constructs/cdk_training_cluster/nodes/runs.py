@@ -23,7 +23,7 @@ from constructs import Construct
 
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, LineForEach, Panel, Threshold, Unit
 from cdk_training_cluster.core.runbooks import runbook
-from cdk_training_cluster.nodes.node_metrics import node_metric
+from cluster_contract.metrics import NODE_METRICS, job_namespace
 from cluster_contract.runs import RUN_DIMENSION, RunMetric
 
 _LEAST_GOODPUT = 80.0
@@ -138,7 +138,13 @@ def make_run_alarms(scope: Construct, cluster_name: str, topic: sns.ITopic) -> N
     operator = cloudwatch.ComparisonOperator
     for watch in _WATCHES:
         address = runbook("run", watch.id.removeprefix("Run"))
-        alarm = node_metric(watch.metric, cluster_name, statistic=watch.statistic).create_alarm(
+        metric = cloudwatch.Metric(
+            namespace=job_namespace(cluster_name),
+            metric_name=watch.metric,
+            dimensions_map={NODE_METRICS.cluster_dimension: cluster_name},
+            statistic=watch.statistic,
+        )
+        alarm = metric.create_alarm(
             scope,
             watch.id,
             alarm_description=f"{cluster_name}: {watch.trouble}. Look in the runs of `training-cluster status "
@@ -161,20 +167,26 @@ def run_row(cluster_name: str) -> DashboardRow:
         cluster_name: The cluster's name.
     """
 
-    def panel(title: str, unit: Unit, metric: RunMetric, *, statistic: str = "Average") -> Panel:
-        line = LineForEach(metric=metric, cluster_name=cluster_name, by=(RUN_DIMENSION,), statistic=statistic)
-        return Panel(title=title, unit=unit, lines=[line])
+    def line(metric: RunMetric, *, statistic: str = "Average", lowest: int | None = None) -> LineForEach:
+        return LineForEach(
+            metric=metric,
+            cluster_name=cluster_name,
+            by=(RUN_DIMENSION,),
+            statistic=statistic,
+            namespace=job_namespace(cluster_name),
+            lowest=lowest,
+        )
 
-    goodput = LineForEach(
-        metric=RunMetric.GOODPUT, cluster_name=cluster_name, by=(RUN_DIMENSION,), statistic="Average", lowest=_SHOWN
-    )
+    def panel(title: str, unit: Unit, metric: RunMetric, *, statistic: str = "Average") -> Panel:
+        return Panel(title=title, unit=unit, lines=[line(metric, statistic=statistic)])
+
     return DashboardRow(
         title="Training runs",
         panels=[
             Panel(
                 title=f"Goodput of the last hour, the {_SHOWN} lowest",
                 unit=Unit.PERCENT,
-                lines=[goodput],
+                lines=[line(RunMetric.GOODPUT, lowest=_SHOWN)],
                 thresholds=[Threshold(value=_LEAST_GOODPUT, label="alarm")],
                 maximum=_ALL,
             ),

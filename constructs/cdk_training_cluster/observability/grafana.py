@@ -23,7 +23,7 @@ from cdk_training_cluster.core.dashboards.rows import (
 )
 from cdk_training_cluster.nodes.bootstrap.collector import EFA_PREFIX, NEURON_UTILIZATION
 from cdk_training_cluster.validation.checks import is_unknown
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 
 PROMETHEUS_UID: Final = "training-cluster-prometheus"
 CLOUDWATCH_UID: Final = "training-cluster-cloudwatch"
@@ -278,7 +278,7 @@ class _Board:
             steps += [{"color": "red", "value": each.value} for each in panel.thresholds]
             defaults |= {"thresholds": {"mode": "absolute", "steps": steps}}
             defaults |= {"custom": {"thresholdsStyle": {"mode": "line"}}}
-        queries = panel.queries if isinstance(panel, PrometheusPanel) else _queries(panel.lines)
+        queries = panel.queries if isinstance(panel, PrometheusPanel) else _queries(panel.lines, self._cluster_name)
         if queries is not None:
             source = {"type": "grafana-amazonprometheus-datasource", "uid": PROMETHEUS_UID}
             targets = [
@@ -361,13 +361,13 @@ def _ref(number: int) -> str:
     return chr(ord("A") + number) if number < len("ABCDEFGHIJKLMNOPQRSTUVWXYZ") else f"A{number}"
 
 
-def _queries(lines: Iterable[Line | LineForEach]) -> list[Query] | None:
+def _queries(lines: Iterable[Line | LineForEach], cluster_name: str) -> list[Query] | None:
     """Return what Prometheus is asked for the lines of a panel; None: it does not have all of them."""
-    found = [_query(line) for line in lines]
+    found = [_query(line, cluster_name) for line in lines]
     return None if None in found else [query for query in found if query is not None]
 
 
-def _query(line: Line | LineForEach) -> Query | None:
+def _query(line: Line | LineForEach, cluster_name: str) -> Query | None:
     if isinstance(line, LineForEach):
         namespace, name, statistic, by = line.namespace, line.metric, line.statistic, line.by
     elif line.expression or len(line.metrics) != 1:
@@ -375,7 +375,7 @@ def _query(line: Line | LineForEach) -> Query | None:
     else:
         [metric] = line.metrics.values()
         namespace, name, statistic, by = metric.namespace, metric.name, metric.statistic, tuple(metric.dimensions)
-    if namespace != NODE_METRICS.namespace or name not in PROMQL or statistic not in _AGGREGATIONS:
+    if namespace != node_namespace(cluster_name) or name not in PROMQL or statistic not in _AGGREGATIONS:
         return None
     labels = [_LABELS[dimension] for dimension in by if dimension in _LABELS]
     told = [line.label] if line.label or not isinstance(line, LineForEach) else []

@@ -21,8 +21,8 @@ from synthesis import new_stack
         (
             IdleSignal.efa(),
             [
-                ("metric", "CdkTrainingCluster", "efa_rx_bytes", "Sum", 314_572_800),
-                ("metric", "CdkTrainingCluster", "efa_tx_bytes", "Sum", 314_572_800),
+                ("metric", "efa_rx_bytes", "Sum", 314_572_800),
+                ("metric", "efa_tx_bytes", "Sum", 314_572_800),
             ],
         ),
         (IdleSignal.gpu_memory(), [("gpu_memory", 2048)]),

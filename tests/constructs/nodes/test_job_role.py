@@ -48,7 +48,11 @@ _TAGS: dict[str, str | list[str]] = {
     "ec2:SourceInstanceARN": _INSTANCE,
     "ec2:InstanceID": "i-1",
 }
-_METRICS = {"cloudwatch:namespace": "CdkTrainingCluster"}
+
+
+def _metrics(namespace: str) -> Call:
+    return Call(action="cloudwatch:PutMetricData", resource="*", context={"cloudwatch:namespace": namespace})
+
 
 NODES, JOBS, NOBODY = {"nodes"}, {"jobs"}, set[str]()
 CALLS: Mapping[str, tuple[Call, set[str]]] = {
@@ -71,7 +75,12 @@ CALLS: Mapping[str, tuple[Call, set[str]]] = {
     "write both at once": (Call(action="dynamodb:PutItem", resource=_TABLE, context=_BOTH), NOBODY),
     "name no partition": (Call(action="dynamodb:PutItem", resource=_TABLE), JOBS),
     "scan": (Call(action="dynamodb:Scan", resource=_TABLE), NOBODY),
-    "metrics": (Call(action="cloudwatch:PutMetricData", resource="*", context=_METRICS), NODES | JOBS),
+    "metrics of nodes": (_metrics("CdkTrainingCluster/Nodes/pod"), NODES),
+    "metrics of jobs": (_metrics("CdkTrainingCluster/Jobs/pod"), JOBS),
+    "metrics of functions": (_metrics("CdkTrainingCluster/Functions"), NOBODY),
+    "metrics of another cluster's nodes": (_metrics("CdkTrainingCluster/Nodes/other"), NOBODY),
+    "metrics of another cluster's jobs": (_metrics("CdkTrainingCluster/Jobs/other"), NOBODY),
+    "metrics of a cluster whose name begins likewise": (_metrics("CdkTrainingCluster/Nodes/pod2"), NOBODY),
     "become the jobs": (Call(action="sts:AssumeRole", resource=_JOB_ROLE), NODES),
     "become another": (Call(action="sts:AssumeRole", resource=f"{_JOB_ROLE}2"), NOBODY),
 }
@@ -151,6 +160,14 @@ def test_a_permission_on_the_whole_table_does_not_open_the_count_to_jobs() -> No
         for action in ("PutItem", "DeleteItem")
     }
     assert {name: is_allowed(found, call) for name, call in wanted.items()} == {"PutItem": False, "DeleteItem": False}
+
+
+def test_on_hyperpod_with_slurm_the_one_role_writes_metrics_of_its_own_cluster_alone() -> None:
+    stack = new_stack()
+    cluster = HyperPodCluster(stack, "Pod", **_PLACE, network=existing_network(stack))
+    own = _statements(stack, cluster)["nodes"]
+    calls = {name: call for name, (call, _) in CALLS.items() if name.startswith("metrics of")}
+    assert {name for name, call in calls.items() if is_allowed(own, call)} == {"metrics of nodes", "metrics of jobs"}
 
 
 def test_nodes_services_and_pods_that_a_cluster_names_take_the_role() -> None:

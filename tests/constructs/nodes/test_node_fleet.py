@@ -8,7 +8,7 @@ from aws_cdk.assertions import Match, Template
 
 from cdk_training_cluster import Placement, instance_type_info
 from cdk_training_cluster.nodes.bootstrap import Mount
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 from fleet_scene import GROUP, PLACEMENT, TEMPLATE, FleetScene, bought, bought_each, cards
 from node_group_cases import OWN_IMAGE
 from synthesis import new_stack, resources, warnings
@@ -165,5 +165,5 @@ def test_facts_of_a_type_newer_than_the_catalog_are_taken() -> None:
 )
 def test_utilization_is_read_where_the_nodes_report_it(name: str, metric: str) -> None:
     read = bought(instance_types=[name]).fleet.metric_gpu_utilization()
-    assert (read.namespace, read.metric_name) == (NODE_METRICS.namespace, metric)
+    assert (read.namespace, read.metric_name) == (node_namespace("pod"), metric)
     assert read.dimensions == {"Cluster": "pod", "NodeGroup": "workers"}

@@ -28,7 +28,7 @@ from cluster_contract.checkpoints import CheckpointMetric
 from cluster_contract.health_settings import HealthMetric
 from cluster_contract.hydration import HydrationMetric
 from cluster_contract.idle import IdleMetric
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS, job_namespace, node_namespace
 from cluster_contract.power import PowerMetric
 from cluster_contract.runs import RUN_DIMENSION, RunMetric
 from cluster_contract.spend import SpendMetric
@@ -113,11 +113,15 @@ def test_every_metric_is_reported_with_these_dimensions(whole: TrainingCluster) 
         for line in panel.lines
     ]
     searched = [line for line in lines if not isinstance(line, Line)]
-    of_nodes = [line for line in searched if line.namespace == NODE_METRICS.namespace]
-    series = {frozenset(each) for each in NODE_METRICS.series} | {frozenset({"Cluster", RUN_DIMENSION})}
-    for line in of_nodes:
-        assert {*line.by, *(("Cluster",) if line.cluster_name else ())} in series
-    assert {line.by for line in searched if line not in of_nodes} == {("NodeGroup",), ("Dataset",), ("Kind",)}
+    found: dict[str, set[frozenset[str]]] = {}
+    for line in searched:
+        dimensions = frozenset({*line.by, *(("Cluster",) if line.cluster_name else ())})
+        found.setdefault(line.namespace, set()).add(dimensions)
+    assert found.pop(node_namespace("pod")) <= {frozenset(each) for each in NODE_METRICS.series}
+    assert found == {
+        job_namespace("pod"): {frozenset({"Cluster", RUN_DIMENSION})},
+        FUNCTION_NAMESPACE: {frozenset({"Cluster", each}) for each in ("NodeGroup", "Dataset", "Kind")},
+    }
 
 
 _EMITTED = (
@@ -132,13 +136,13 @@ _EMITTED = (
     *(
         value
         for name, value in vars(NODE_METRICS).items()
-        if isinstance(value, str) and name != "namespace" and not name.endswith("_dimension")
+        if isinstance(value, str) and not name.endswith("_dimension")
     ),
 )
 _NOT_SHOWN = {
     NODE_METRICS.node_fault: "the health function counts the nodes that report it: HealthFaultyNodes",
     NODE_METRICS.accelerator_utilization: "this cluster has no accelerators that a command measures: see below",
-    NODE_METRICS.cpu_usage: "nodes report it by instance alone, so that nothing finds those of a cluster",
+    NODE_METRICS.cpu_usage: "the idle function reads it, and logs it where it keeps a node",
 }
 """The metrics that no widget and no alarm has, each with the reason."""
 
@@ -165,7 +169,7 @@ def test_the_document_says_how_many_widgets_there_are(whole: TrainingCluster) ->
 
 def test_nodes_are_searched_by_cluster_and_the_least_busy_are_shown(whole: TrainingCluster) -> None:
     assert _expression(_widgets(whole)["Use of GPUs, the 50 least busy nodes"]) == (
-        'SORT(SEARCH(\'{"CdkTrainingCluster",Cluster,NodeGroup,InstanceId} '
+        'SORT(SEARCH(\'{"CdkTrainingCluster/Nodes/pod",Cluster,NodeGroup,InstanceId} '
         'MetricName="nvidia_smi_utilization_gpu" Cluster="pod"\', \'Average\'), AVG, ASC, 50)'
     )
 

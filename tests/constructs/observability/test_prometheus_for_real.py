@@ -15,7 +15,7 @@ from cdk_training_cluster.nodes.bootstrap.collector import (
 )
 from cdk_training_cluster.observability.grafana import PROMQL, grafana_dashboard
 from cdk_training_cluster.observability.prometheus_rules import RECORDING_RULES, rules_file
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import node_namespace
 from real_prometheus import Server, exporter, prometheus
 
 # `make test-prometheus` runs it.
@@ -30,12 +30,17 @@ ROW = DashboardRow(
         for metric in PROMQL
         for line in (
             LineForEach(
-                metric=metric, cluster_name="llama", by=("NodeGroup", "InstanceId"), statistic="Maximum", lowest=50
+                metric=metric,
+                cluster_name="llama",
+                by=("NodeGroup", "InstanceId"),
+                statistic="Maximum",
+                namespace=node_namespace("llama"),
+                lowest=50,
             ),
             Line.of(
                 metric,
                 Metric(
-                    namespace=NODE_METRICS.namespace,
+                    namespace=node_namespace("llama"),
                     name=metric,
                     dimensions={"Cluster": "llama"},
                     statistic="Average",

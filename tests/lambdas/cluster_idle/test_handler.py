@@ -77,7 +77,7 @@ def _launch(ec2: "EC2Client", load: float, cluster: str = "base-pod") -> str:
     made = ec2_backends["123456789012"]["us-east-1"].get_instance(launched)
     made.launch_time = now.replace(tzinfo=None) - timedelta(days=1)
     boto3.client("cloudwatch").put_metric_data(
-        Namespace="CdkTrainingCluster",
+        Namespace=f"CdkTrainingCluster/Nodes/{cluster}",
         MetricData=[
             {
                 "MetricName": "nvidia_smi_utilization_gpu",

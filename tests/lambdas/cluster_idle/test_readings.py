@@ -69,7 +69,7 @@ def test_maximum_and_number_of_samples_are_asked_for() -> None:
                     "Id": name,
                     "MetricStat": {
                         "Metric": {
-                            "Namespace": "CdkTrainingCluster",
+                            "Namespace": "CdkTrainingCluster/Nodes/base-pod",
                             "MetricName": "nvidia_smi_utilization_gpu",
                             "Dimensions": [{"Name": "InstanceId", "Value": "i-0"}],
                         },
@@ -158,6 +158,7 @@ def test_each_signal_has_its_metrics() -> None:
         Signal(kind=SignalKind.HEARTBEAT),
         Signal(kind=SignalKind.SESSION),
         Signal(kind=SignalKind.METRIC, below=1, namespace="Mine", metric="tokens", statistic="Average"),
+        Signal(kind=SignalKind.METRIC, below=1, metric="efa_rx_bytes", statistic="Sum"),
     )
     client = FakeMetricData()
 
@@ -170,8 +171,9 @@ def test_each_signal_has_its_metrics() -> None:
         ("AWS/EC2", "NetworkIn", "Sum"),
         ("AWS/EC2", "NetworkOut", "Sum"),
         ("Llama", "nvidia_smi_memory_used", "Maximum"),
-        ("Llama", "JobHeartbeat", "SampleCount"),
+        ("CdkTrainingCluster/Jobs/base-pod", "JobHeartbeat", "SampleCount"),
         ("Mine", "tokens", "Average"),
+        ("Llama", "efa_rx_bytes", "Sum"),
     ]
 
 
@@ -299,7 +301,7 @@ def test_neuron_types_are_asked_for_their_neuron_cores(instance_type: str, metri
 
     # A Neuron node reports all of its cores or none.
     statistics = ["Maximum", "SampleCount"] if metric == GPU else ["Maximum"]
-    assert metrics(client) == [("CdkTrainingCluster", metric, statistic) for statistic in statistics]
+    assert metrics(client) == [("CdkTrainingCluster/Nodes/base-pod", metric, statistic) for statistic in statistics]
 
 
 @pytest.mark.parametrize(
@@ -319,7 +321,9 @@ def test_cpu_use_of_a_node_groups_nodes_is_what_their_agent_reports(node_group: 
     settings = idle_settings(policy=policy, groups={"workers": Group(policy=policy)})
     (found,) = read(client, [replace(node, vcpus=192) for node in nodes(1, node_group)], settings).values()
 
-    ours = [("CdkTrainingCluster", "cpu_usage_active", statistic) for statistic in ("Average", "Maximum")]
+    ours = [
+        ("CdkTrainingCluster/Nodes/base-pod", "cpu_usage_active", statistic) for statistic in ("Average", "Maximum")
+    ]
     assert (found.reason, metrics(client)[2:]) == (
         reason,
         ours if node_group else [("AWS/EC2", "CPUUtilization", "Average")],

@@ -14,7 +14,7 @@ NETWORK = Signal(kind=SignalKind.NETWORK, below=1000)
 MEMORY = Signal(kind=SignalKind.GPU_MEMORY, below=2048)
 HEARTBEAT = Signal(kind=SignalKind.HEARTBEAT)
 SESSION = Signal(kind=SignalKind.SESSION)
-EFA = Signal(kind=SignalKind.METRIC, below=5, namespace="CdkTrainingCluster", metric="efa_rx_bytes", statistic="Sum")
+EFA = Signal(kind=SignalKind.METRIC, below=5, metric="efa_rx_bytes", statistic="Sum")
 
 IDLE = series("____________.")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cdk_training_cluster import InstanceTypeInfo
 from cluster_contract.idle import IdleMetric
-from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS
+from cluster_contract.metrics import FUNCTION_NAMESPACE, NODE_METRICS, node_namespace
 from cluster_contract.power import PowerMetric
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Series:
 
     metric: str
     statistic: str
-    namespace: str = NODE_METRICS.namespace
+    namespace: str
     dimensions: tuple[str, ...]
 
     def query(self, number: int) -> "MetricDataQueryTypeDef":
@@ -155,7 +155,7 @@ def _of_group(cluster: str, name: str, info: InstanceTypeInfo) -> list[_Series]:
     if info.has_nvidia_gpus:
         wanted.append((NODE_METRICS.gpu_memory_used, "Maximum"))
     return [
-        _Series(metric=metric, statistic=statistic, dimensions=(cluster, name))
+        _Series(metric=metric, statistic=statistic, namespace=node_namespace(cluster), dimensions=(cluster, name))
         for metric, statistic in wanted
         if metric is not None
     ]

@@ -110,10 +110,10 @@ class LineForEach:
     Attributes:
         metric: The metric's name, such as `NODE_METRICS.gpu_utilization`.
         cluster_name: The cluster's name. None: the metric has no dimension `Cluster`, and all that report it in the
-            region are shown.
+            namespace are shown.
         by: The dimensions beside `Cluster`, such as `("NodeGroup", "InstanceId")`; their values are the label.
         statistic: Over what is reported in a period.
-        namespace: The metric's namespace. Default: - that of the nodes.
+        namespace: The metric's namespace, such as that of `node_namespace`.
         lowest: Only so many lines, those with the lowest averages. Default: - all.
         label: What stands before the dimensions' values. Default: - nothing.
     """
@@ -122,7 +122,7 @@ class LineForEach:
     cluster_name: str | None
     by: tuple[str, ...]
     statistic: str
-    namespace: str = NODE_METRICS.namespace
+    namespace: str
     lowest: int | None = None
     label: str = ""
 

@@ -25,7 +25,6 @@ from cdk_training_cluster.nodes import IdlePolicy, default_idle_policy
 from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
-from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG
 
@@ -117,7 +116,7 @@ class IdleStop(Guardrail):
         hydration: DatasetHydration | None = None,
         state: ClusterState | None = None,
         tag_key: Annotated[str, Text("text", "ec2TagKey")] = CLUSTER_TAG,
-        metric_namespace: Annotated[str, Text("text", "metricNamespace")] = NODE_METRICS.namespace,
+        metric_namespace: Annotated[str, Text("text", "metricNamespace")] | None = None,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
         gpu_counts: Mapping[str, Annotated[int, _GPUS]] | None = None,
         powertools_layer: lambda_.ILayerVersion | None = None,
@@ -142,7 +141,8 @@ class IdleStop(Guardrail):
                 Default: - where `power` keeps what it did; without `power` a table is made, and kept.
             tag_key: The key of the tag on the instances it watches.
             metric_namespace: Where the nodes report, under the names and with the dimension `InstanceId` of this
-                library's nodes.
+                library's nodes. Jobs send heartbeats to the namespace of the cluster's jobs in any case.
+                Default: - the namespace of the cluster's nodes.
             prices: What an instance of a type costs an hour, in USD, where that is known better than from the
                 library's list of On-Demand prices: above 0, at most `MAX_HOURLY_USD`. Default: - that list; a type
                 that is not in it is counted without a price.
@@ -194,7 +194,7 @@ class IdleStop(Guardrail):
             max_stops=self.policy.max_stops or IdleFunctionSettings.max_stops,
             max_unknown_share=self.policy.max_unknown_share or IdleFunctionSettings.max_unknown_share,
             tag=tag_key,
-            namespace=metric_namespace,
+            namespace=metric_namespace or "",
             prices=prices or {},
             gpus=gpu_counts or {},
             preloads=hydration is not None and hydration.document is not None,

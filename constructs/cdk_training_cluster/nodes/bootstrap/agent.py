@@ -27,7 +27,7 @@ _STATSD = {
 
 
 def agent_configuration(
-    vendor: AcceleratorVendor, *, cluster: str, node_group: str, efa_traffic: bool = False
+    vendor: AcceleratorVendor, *, namespace: str, cluster: str, node_group: str, efa_traffic: bool = False
 ) -> dict[str, Any] | None:
     """Return the agent's configuration, or None for a node with nothing to read.
 
@@ -40,6 +40,7 @@ def agent_configuration(
 
     Args:
         vendor: Whose accelerators the node has.
+        namespace: The namespace of the cluster's nodes.
         cluster: The cluster's name.
         node_group: The node group's name.
         efa_traffic: Whether it reports what goes over Elastic Fabric Adapters. Default: - no.
@@ -53,7 +54,7 @@ def agent_configuration(
     return {
         "agent": {"metrics_collection_interval": NODE_METRICS.interval_seconds},
         "metrics": {
-            "namespace": NODE_METRICS.namespace,
+            "namespace": namespace,
             "append_dimensions": {NODE_METRICS.instance_id_dimension: "${aws:InstanceId}"},
             "aggregation_dimensions": [list(dimensions) for dimensions in NODE_METRICS.series],
             "metrics_collected": collected,

@@ -62,6 +62,7 @@ class NodeScripts(NamedTuple):
 
 
 CLUSTER_PLACEHOLDER = "@CLUSTER@"
+NAMESPACE_PLACEHOLDER = "@NAMESPACE@"
 NODE_GROUP_PLACEHOLDER = "@NODE_GROUP@"
 
 # An allow-list: what an editor or the interpreter leaves beside them must not change the asset's hash.
@@ -104,7 +105,11 @@ def write_scripts(
         with zipfile.ZipFile(NVIDIA_ML_PY) as wheel:
             (directory / "pynvml.py").write_bytes(wheel.read("pynvml.py"))
     configuration = agent_configuration(
-        vendor, cluster=CLUSTER_PLACEHOLDER, node_group=NODE_GROUP_PLACEHOLDER, efa_traffic=efa_traffic
+        vendor,
+        namespace=NAMESPACE_PLACEHOLDER,
+        cluster=CLUSTER_PLACEHOLDER,
+        node_group=NODE_GROUP_PLACEHOLDER,
+        efa_traffic=efa_traffic,
     )
     if configuration is not None:
         _write_json(directory / "agent.json", configuration)

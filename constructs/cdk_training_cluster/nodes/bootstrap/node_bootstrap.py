@@ -25,7 +25,7 @@ from cdk_training_cluster.nodes.job_role import let_write_metrics
 from cdk_training_cluster.nodes.utilization import accelerator_count
 from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 from cluster_contract.tags import CLUSTER_TAG
 
 # What is safe unquoted in a metric's dimension, a StatsD tag and a systemd unit alike.
@@ -239,7 +239,7 @@ class NodeBootstrap(Construct):
                     "MOUNT_SOURCE": f"{mount.dns_name}@tcp:/{mount.mount_name}" if mount else "",
                     "MOUNT_POINT": mount.mount_point if mount else "",
                     **({"MOUNT_EFA": "yes"} if mount and mount.efa and efa and reaches_lustre(instance_type) else {}),
-                    "METRIC_NAMESPACE": NODE_METRICS.namespace,
+                    "METRIC_NAMESPACE": node_namespace(cluster_name),
                     "FAILURE_METRIC": failure_metric(cluster_name, node_group),
                     **_collector_settings(collector, cluster_name, node_group),
                     "ENVIRONMENT": [f"{name}={value}" for name, value in variables.items()],
@@ -257,7 +257,7 @@ class NodeBootstrap(Construct):
         )
         principal = role.grant_principal
         principal.add_to_principal_policy(self._reading_of_assets())
-        let_write_metrics(principal)
+        let_write_metrics(principal, node_namespace(cluster_name))
         if launch_hook is not None:
             let_nodes_complete_actions(principal, cluster_name)
 

@@ -18,7 +18,7 @@ export PATH=$PATH:/snap/bin
 root=${ROOT:-}
 home=$root/opt/cdk-training-cluster
 state=$root/var/lib/cdk-training-cluster
-rm -rf "$home/scripts" "$home/user-scripts"
+rm -rf "$home/"{user-,}scripts
 mkdir -p "$home" "$state"
 cat >"$home/settings" <<'SETTINGS'
 %s\

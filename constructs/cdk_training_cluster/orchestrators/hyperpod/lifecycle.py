@@ -26,7 +26,7 @@ from constructs import Construct
 from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import node_namespace
 
 MAX_PARAMETER_BYTES: Final = 8192
 """https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html"""
@@ -95,7 +95,7 @@ def make_lifecycle(
     # What CDK grants holds ssm:DescribeParameters too, which knows no single parameter.
     iam.Grant.add_to_principal(grantee=role, actions=["ssm:GetParameter"], resource_arns=[stored.parameter_arn])
     metric = failure_metric(cluster_name, node_group)
-    values = {"parameter": parameter, "namespace": NODE_METRICS.namespace, "metric": metric}
+    values = {"parameter": parameter, "namespace": node_namespace(cluster_name), "metric": metric}
     location = _published(scope, SCRIPT % values)
     bucket = f"arn:{HERE.partition}:s3:::{location.bucket_name}"
     role.add_to_principal_policy(

@@ -117,7 +117,7 @@ def test_reports_of_its_nodes_and_notices_of_ec2_reach_the_function(event: dict[
 
 
 def test_one_failed_verification_is_an_alarm_and_silence_of_nodes_is_none() -> None:
-    named = {"Namespace": "CdkTrainingCluster", "MetricName": "VerificationFailed", "Statistic": "Maximum"}
+    named = {"Namespace": "CdkTrainingCluster/Nodes/pod", "MetricName": "VerificationFailed", "Statistic": "Maximum"}
     alarm = only(_stack(), "AWS::CloudWatch::Alarm", named)["Properties"]
     assert alarm["Dimensions"] == [{"Name": "Cluster", "Value": "pod"}]
     assert (alarm["EvaluationPeriods"], alarm["Threshold"], alarm["Period"]) == (1, 1, 300)

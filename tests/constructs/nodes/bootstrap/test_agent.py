@@ -16,7 +16,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
 )
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.metrics import NODE_METRICS, node_namespace
 
 _INTERVAL = {"type": "integer", "minimum": 1, "maximum": 172_800}
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}
@@ -72,9 +72,11 @@ _STRUCTURE = _closed(
 
 WITH_AGENT = pytest.mark.parametrize("vendor", [AcceleratorVendor.NVIDIA, AcceleratorVendor.NEURON])
 
+_PLACE: dict[str, Any] = {"namespace": node_namespace("llama"), "cluster": "llama", "node_group": "workers"}
+
 
 def _configuration(vendor: AcceleratorVendor) -> dict[str, Any]:
-    configuration = agent_configuration(vendor, cluster="llama", node_group="workers")
+    configuration = agent_configuration(vendor, **_PLACE)
     assert configuration is not None
     return configuration
 
@@ -89,7 +91,7 @@ def test_every_metric_has_a_series_an_instance_with_and_without_its_cluster_a_no
     vendor: AcceleratorVendor,
 ) -> None:
     metrics = _configuration(vendor)["metrics"]
-    assert metrics["namespace"] == NODE_METRICS.namespace == "CdkTrainingCluster"
+    assert metrics["namespace"] == "CdkTrainingCluster/Nodes/llama"
     assert metrics["append_dimensions"] == {"InstanceId": "${aws:InstanceId}"}
     series = [["InstanceId"], ["Cluster", "NodeGroup", "InstanceId"], ["Cluster", "NodeGroup"], ["Cluster"]]
     assert metrics["aggregation_dimensions"] == series
@@ -119,7 +121,7 @@ def test_cpu_use_of_all_vcpus_together_is_reported_by_instance_alone(vendor: Acc
 def test_efa_traffic_is_reported_where_a_policy_asks_for_it_and_no_series_an_adapter(
     vendor: AcceleratorVendor,
 ) -> None:
-    asked = agent_configuration(vendor, cluster="llama", node_group="workers", efa_traffic=True)
+    asked = agent_configuration(vendor, **_PLACE, efa_traffic=True)
     assert asked is not None
     jsonschema.validate(asked, _STRUCTURE)
     efa = asked["metrics"]["metrics_collected"].pop("efa")
@@ -162,4 +164,4 @@ def test_a_failure_is_counted_for_the_node_group_and_for_the_cluster() -> None:
 
 
 def test_a_node_without_accelerator_needs_no_agent() -> None:
-    assert agent_configuration(AcceleratorVendor.OTHER, cluster="llama", node_group="workers") is None
+    assert agent_configuration(AcceleratorVendor.OTHER, **_PLACE) is None

@@ -79,7 +79,7 @@ def test_the_settings_travel_in_a_short_user_data(cluster: _Cluster) -> None:
         "EFA='yes'",
         "MOUNT_SOURCE='fs-1.fsx.us-east-1.amazonaws.com@tcp:/abcdev'",
         "MOUNT_POINT='/fsx'",
-        "METRIC_NAMESPACE='CdkTrainingCluster'",
+        "METRIC_NAMESPACE='CdkTrainingCluster/Nodes/llama'",
         "ENVIRONMENT=('NCCL_SOCKET_IFNAME=^docker,lo,veth,ecs')",
         "SCRIPTS_BEFORE=()",
     ):
@@ -114,7 +114,7 @@ def test_the_role_may_read_these_assets_and_write_these_metrics_and_nothing_else
         "Action": "cloudwatch:PutMetricData",
         "Condition": {
             "StringEquals": {
-                "cloudwatch:namespace": "CdkTrainingCluster",
+                "cloudwatch:namespace": "CdkTrainingCluster/Nodes/llama",
                 "aws:RequestedRegion": {"Ref": "AWS::Region"},
             }
         },

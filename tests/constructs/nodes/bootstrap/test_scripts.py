@@ -270,7 +270,9 @@ def test_the_agent_is_started_with_this_cluster_s_configuration(
     node = make_node(vendor=vendor)
     assert node.step("agent.sh").returncode == 0
     path = node.home / "agent.json"
-    assert json.loads(path.read_text()) == agent_configuration(vendor, cluster="llama", node_group="workers")
+    assert json.loads(path.read_text()) == agent_configuration(
+        vendor, namespace="CdkTrainingCluster/Nodes/llama", cluster="llama", node_group="workers"
+    )
     assert f"amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c file:{path}" in node.calls
 
 

@@ -48,7 +48,6 @@ def test_jobs_find_what_they_may_know_of_the_cluster_in_a_file(make_node: MakeNo
         "region": "us-east-1",
         "runs_table": "pod-Runs-1A",
         "mount_point": "/fsx",
-        "metric_namespace": "CdkTrainingCluster",
         "node_hour_usd": "55.04",
         "checkpoint_url": "s3://runs--use1-az4--x-s3/",
     }

@@ -97,7 +97,9 @@ def test_a_node_runs_its_groups_command_as_a_service(make_node: MakeNode) -> Non
         "Cluster:llama,NodeGroup:workers\n"
     ) in unit
     assert "systemctl restart cdk-training-cluster-utilization.service" in node.calls
-    configuration = agent_configuration(AcceleratorVendor.COMMAND, cluster="llama", node_group="workers")
+    configuration = agent_configuration(
+        AcceleratorVendor.COMMAND, namespace="CdkTrainingCluster/Nodes/llama", cluster="llama", node_group="workers"
+    )
     assert configuration is not None
     assert json.loads(node.read("opt/cdk-training-cluster/agent.json")) == configuration
     statsd = configuration["metrics"]["metrics_collected"]["statsd"]

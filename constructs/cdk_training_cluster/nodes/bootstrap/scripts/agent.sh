@@ -28,5 +28,5 @@ install_agent() {
 
 if ! command -v amazon-cloudwatch-agent-ctl >/dev/null; then install_agent; fi
 
-fill agent.json "@CLUSTER@=$CLUSTER" "@NODE_GROUP@=$NODE_GROUP" | write_file "$HOME_DIR/agent.json"
+fill agent.json "@NAMESPACE@=$METRIC_NAMESPACE" "@CLUSTER@=$CLUSTER" "@NODE_GROUP@=$NODE_GROUP" | write_file "$HOME_DIR/agent.json"
 amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c "file:$HOME_DIR/agent.json"

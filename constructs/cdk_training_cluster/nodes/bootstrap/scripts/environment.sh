@@ -36,12 +36,11 @@ quote_for_systemd() {
 systemctl daemon-reexec
 
 # What jobs may know of the cluster; what is empty is left out.
-python3 -IS - "$CLUSTER" "$NODE_GROUP" "$REGION" "${RUNS_TABLE:-}" "$MOUNT_POINT" "$METRIC_NAMESPACE" \
+python3 -IS - "$CLUSTER" "$NODE_GROUP" "$REGION" "${RUNS_TABLE:-}" "$MOUNT_POINT" \
   "${NODE_HOUR_USD:-}" "${JOB_ROLE:+$JOB_CREDENTIALS}" "${ENVIRONMENT[@]}" <<'PYTHON' | write_file "$ROOT/etc/cdk-training-cluster/job.json"
 import json, sys
 
-names = ("cluster", "node_group", "region", "runs_table", "mount_point", "metric_namespace", "node_hour_usd")
-names += ("credentials_url",)
+names = ("cluster", "node_group", "region", "runs_table", "mount_point", "node_hour_usd", "credentials_url")
 variables = dict(variable.split("=", 1) for variable in sys.argv[1 + len(names) :])
 facts = {
     **dict(zip(names, sys.argv[1:])),
