@@ -81,8 +81,8 @@ def _preparation(info: InstanceTypeInfo, mount_point: str | None, datasets: Sequ
         yield "# Fails where a data set cannot be had."
         yield f"wait-for-dataset {' '.join(datasets)} --timeout 4h"
     if info.has_neuron_devices and mount_point is not None:
-        yield "# A graph is compiled once for all nodes and runs."
-        yield f"export NEURON_COMPILE_CACHE_URL=${{NEURON_COMPILE_CACHE_URL:-{mount_point}/neuron-cache}}"
+        yield "# A graph is compiled once for all nodes and runs of its user, and runs as no other."
+        yield "export NEURON_COMPILE_CACHE_URL=${NEURON_COMPILE_CACHE_URL:-$HOME/neuron-cache}"
 
 
 def _values(group: NodeGroup, info: InstanceTypeInfo) -> Mapping[str, str]:

@@ -66,6 +66,22 @@ def test_user_scripts_see_the_node_s_variables_and_run_as_they_are(make_node: Ma
     assert node.steps[-3:] == ["after: a name with 'quotes' $x", "updates", "watch"]
 
 
+@pytest.mark.parametrize("before", ["", "an earlier line\n"])
+def test_users_of_the_node_read_neither_user_scripts_nor_what_these_print(make_node: MakeNode, before: str) -> None:
+    """They run as root, and may hold passwords."""
+    node = make_node()
+    node.change_settings(SCRIPTS_AFTER=[node.user_script("login.sh", "echo secret\n")])
+    log = node.root / "var/log/cdk-training-cluster.log"
+    if before:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(before)
+        log.chmod(0o644)
+    assert node.bootstrap().returncode == 0
+    assert log.read_text().startswith(before)
+    assert "\nsecret\n" in log.read_text()
+    assert [path.stat().st_mode & 0o077 for path in (log, node.home / "user-scripts")] == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [

@@ -65,7 +65,7 @@ def test_a_script_is_filled_and_sound(name: str, tmp_path: Path) -> None:
         ("workers/torchrun.sbatch", ["wait-for-dataset /fsx/tokens /fsx/eval --timeout 4h"]),
         (
             "trainium/neuron.sbatch",
-            ["#SBATCH --partition=neuron", "--gres=neuron:16", "--nproc-per-node 64 ", "/fsx/neuron-cache"],
+            ["#SBATCH --partition=neuron", "--gres=neuron:16", "--nproc-per-node 64 "],
         ),
         ("older/neuron.sbatch", ["#SBATCH --constraint=older", "--nproc-per-node 32 "]),
         ("workers/nccl-tests.sbatch", ["#SBATCH --ntasks-per-node=8", '-np "$SLURM_NTASKS" -N 8 ']),
@@ -101,6 +101,19 @@ def test_a_training_that_ends_on_a_drained_node_runs_again(
     assert (tmp_path / "step").read_text() == (
         "--wait=0 --no-kill cluster-run --nnodes 1:2 --drain-seconds 4m torchrun --nproc-per-node 8 train.py\n"
     )
+
+
+def test_a_training_takes_no_compiled_graph_of_another_user(tmp_path: Path) -> None:
+    """Homes are on the file system, and each is its user's own."""
+    [line] = [line for line in SCRIPTS["trainium/neuron.sbatch"].splitlines() if "NEURON_COMPILE_CACHE_URL" in line]
+    said = subprocess.run(
+        ["bash", "-uc", f"{line}; echo $NEURON_COMPILE_CACHE_URL"],
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said == f"{tmp_path}/neuron-cache\n"
 
 
 def test_an_image_without_nccl_tests_is_named(tmp_path: Path) -> None:

@@ -86,7 +86,9 @@ finish() {
 }
 
 mkdir -p "${LOG%/*}" "$STATE_DIR"
-touch "$LOG"
+# A user's script may print a password, and users of the node are not its readers.
+(umask 077 && touch "$LOG")
+chmod 600 "$LOG"
 if [[ ${1:-} == --boot ]]; then
   if [[ -s $SET_UP ]] && find_instance && [[ $(<"$SET_UP") != "$instance" ]]; then
     log "the image was made of $(<"$SET_UP"): $instance is set up first" >>"$LOG"

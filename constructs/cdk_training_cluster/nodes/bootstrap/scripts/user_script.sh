@@ -6,6 +6,8 @@ source ./lib.sh
 
 script=$HOME_DIR/user-scripts/$3
 mkdir -p "${script%/*}"
+# Such a script may hold a password.
+chmod 700 "${script%/*}"
 # A later deployment permits its own scripts only: what was fetched once is what runs again.
 if [[ ! -s $script ]]; then
   # A set-up that is interrupted before the comparison leaves no script that the next one runs.
