@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from local_aws import sessions, settings
+from local_aws import defaults, sessions
 from local_aws.steering import Steering
 
 _START_SECONDS = 600.0
@@ -42,7 +42,7 @@ class LocalAws(Steering):
         LocalAwsError: There is no such region.
     """
 
-    def __init__(self, log: Path, *, region: str = settings.REGION, account: str = settings.ACCOUNT) -> None:
+    def __init__(self, log: Path, *, region: str = defaults.REGION, account: str = defaults.ACCOUNT) -> None:
         if region not in sessions.regions():
             raise LocalAwsError(f"the local AWS has no region {region}: nothing can be rehearsed there")
         self.log = log
@@ -57,7 +57,7 @@ class LocalAws(Steering):
         self._home = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="local-aws-"))
         self.log.parent.mkdir(parents=True, exist_ok=True)
         log = self._resources.enter_context(self.log.open("wb"))
-        environment = settings.without_aws_settings(os.environ)
+        environment = defaults.without_aws_settings(os.environ)
         environment["PYTHONPATH"] = str(_ROOT)
         self._process = subprocess.Popen(
             [
@@ -90,7 +90,7 @@ class LocalAws(Steering):
         """The address of every service: by the name localhost, since template addresses name it."""
         if self._port is None:
             raise LocalAwsError("the local AWS is not running: use it as a context manager")
-        return f"http://{settings.HOST}:{self._port}"
+        return f"http://{defaults.HOST}:{self._port}"
 
     @property
     def process_id(self) -> int:
@@ -106,10 +106,10 @@ class LocalAws(Steering):
             base: What to start from. Default: - this process's environment. Its AWS and CDK settings and
                 proxies are left out either way.
         """
-        environment = settings.without_aws_settings(os.environ if base is None else base)
+        environment = defaults.without_aws_settings(os.environ if base is None else base)
         return {
             **environment,
-            **settings.for_clients(self.endpoint_url, self.region),
+            **defaults.for_clients(self.endpoint_url, self.region),
             # The CDK CLI remembers which account a key belongs to: not beside the user's own.
             "CDK_HOME": self._home,
             "CDK_DISABLE_CLI_TELEMETRY": "true",

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from local_aws import function_process, settings
+from local_aws import defaults, function_process
 
 _NOW = timedelta()
 
@@ -178,12 +178,12 @@ class DeployedFunction:
         region = self._environment["AWS_REGION"]
         inherited = {key: value for key, value in self._environment.items() if key.startswith(("AWS_", "NO_PROXY"))}
         # The CDK CLI, which has the same variables, needs S3 by its other name.
-        inherited["AWS_ENDPOINT_URL_S3"] = settings.for_directory_buckets(inherited["AWS_ENDPOINT_URL"])
+        inherited["AWS_ENDPOINT_URL_S3"] = defaults.for_directory_buckets(inherited["AWS_ENDPOINT_URL"])
         inherited["AWS_S3_DISABLE_EXPRESS_SESSION_AUTH"] = "true"
         return {
             **inherited,
             **configuration.get("Environment", {}).get("Variables", {}),
-            "AWS_ACCESS_KEY_ID": settings.access_key_of(configuration.get("Role", "")),
+            "AWS_ACCESS_KEY_ID": defaults.access_key_of(configuration.get("Role", "")),
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
             "AWS_LAMBDA_FUNCTION_NAME": self.name,

@@ -44,7 +44,7 @@ from moto.servicequotas.responses import ServiceQuotasResponse
 from moto.ssm.responses import SimpleSystemManagerResponse
 from moto.sts.responses import TokenResponse
 
-from local_aws import settings
+from local_aws import defaults
 from local_aws.cloudformation.api import CloudFormationApi
 from local_aws.services import (
     alarms,
@@ -395,6 +395,6 @@ def install(*, endpoint_url: str, account: str, region: str, workspace: Path) ->
     # CloudFormation of our own takes its place, which calls the services as a client like any other.
     CloudFormationApi.endpoint_url = endpoint_url
     cloudformation_urls.url_paths = {"{0}/$": CloudFormationApi.dispatch}
-    invocations.INVOCATIONS.environment = settings.for_clients(endpoint_url, region)
+    invocations.INVOCATIONS.environment = defaults.for_clients(endpoint_url, region)
     invocations.INVOCATIONS.workspace = workspace
     images.prepare(account, region)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_aws import settings
+from local_aws import defaults
 
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 _KNOWN_ELEMENTS = {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
@@ -33,7 +33,7 @@ class Call:
     resource: str
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
     principal: str | None = None
-    region: str = settings.REGION
+    region: str = defaults.REGION
 
 
 def is_allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from local_aws import settings
+from local_aws import defaults
 
 # moto reads its settings while it is imported, so they are made first.
 os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"  # a managed policy that AWS lacks is refused
 # The default quota: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 os.environ["MOTO_LAMBDA_CONCURRENCY_QUOTA"] = "1000"
-os.environ["AWS_DEFAULT_REGION"] = settings.REGION
-os.environ["AWS_ACCESS_KEY_ID"] = settings.ACCESS_KEY_ID
-os.environ["AWS_SECRET_ACCESS_KEY"] = settings.SECRET_ACCESS_KEY
+os.environ["AWS_DEFAULT_REGION"] = defaults.REGION
+os.environ["AWS_ACCESS_KEY_ID"] = defaults.ACCESS_KEY_ID
+os.environ["AWS_SECRET_ACCESS_KEY"] = defaults.SECRET_ACCESS_KEY
 os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 
 from moto.core.exceptions import ServiceException
@@ -185,8 +185,8 @@ def _end_with_parent() -> None:
 def main() -> None:
     """Serve on a free port of localhost and announce it as one line of JSON on standard output."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--region", default=settings.REGION, help="the region that images are prepared in")
-    parser.add_argument("--account", default=settings.ACCOUNT, help="the account that every request is for")
+    parser.add_argument("--region", default=defaults.REGION, help="the region that images are prepared in")
+    parser.add_argument("--account", default=defaults.ACCOUNT, help="the account that every request is for")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
     parser.add_argument("--workspace", type=Path, help="where functions are unpacked; without, a new directory")
     arguments = parser.parse_args()
@@ -205,7 +205,7 @@ def main() -> None:
     )
     os.environ["MOTO_PORT"] = str(server.port)
     os.environ["MOTO_ACCOUNT_ID"] = arguments.account
-    endpoint_url = f"http://{settings.HOST}:{server.port}"
+    endpoint_url = f"http://{defaults.HOST}:{server.port}"
     install.install(
         endpoint_url=endpoint_url,
         account=arguments.account,

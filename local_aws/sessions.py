@@ -13,7 +13,7 @@ from botocore.configprovider import (
     ConstantProvider,
 )
 
-from local_aws import settings
+from local_aws import defaults
 
 # Each session of boto3 would read its services' models anew; moto makes one for each service, to learn its regions.
 botocore.session.create_loader = cache(botocore.session.create_loader)
@@ -44,7 +44,7 @@ DIRECTORY_BUCKETS = "s3express"
 """What asks `client` for a client of S3 that reaches directory buckets."""
 
 
-def client(service: str, endpoint_url: str, region: str = settings.REGION) -> Any:
+def client(service: str, endpoint_url: str, region: str = defaults.REGION) -> Any:
     """Return a client of `service` at `endpoint_url` that makes one attempt and uses no proxy.
 
     Args:
@@ -62,13 +62,13 @@ def client(service: str, endpoint_url: str, region: str = settings.REGION) -> An
         s3={"addressing_style": "path", "disable_s3_express_session_auth": True},  # type: ignore[arg-type]  # the stubs lack it
     )
     if service == DIRECTORY_BUCKETS:
-        service, endpoint_url = "s3", settings.for_directory_buckets(endpoint_url)
+        service, endpoint_url = "s3", defaults.for_directory_buckets(endpoint_url)
     with _lock:  # a botocore session builds one client at a time
         return _session().create_client(
             service,
             region_name=region,
             endpoint_url=endpoint_url,
-            aws_access_key_id=settings.ACCESS_KEY_ID,
-            aws_secret_access_key=settings.SECRET_ACCESS_KEY,
+            aws_access_key_id=defaults.ACCESS_KEY_ID,
+            aws_secret_access_key=defaults.SECRET_ACCESS_KEY,
             config=config,
         )

@@ -12,7 +12,7 @@ from cdk_training_cluster_cli.files.key_policy import key_policy_texts
 from cdk_training_cluster_file import ClusterFile, NetworkSettings
 from cdk_training_cluster_file.capacity import ExistingReservationSettings, ReservationSettings
 from local_aws import LocalAws
-from local_aws.settings import ACCOUNT
+from local_aws.defaults import ACCOUNT
 from rehearsal.given_capacity import prepare_capacity
 from rehearsal.instance_types import description
 

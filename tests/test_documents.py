@@ -28,9 +28,8 @@ from cdk_training_cluster_stacks.building import built_stacks
 from cluster_contract.health_settings import HealthMetric
 from cluster_contract.idle import IdleMetric
 from cluster_contract.metrics import NODE_METRICS, node_namespace
-from cluster_contract.power import PowerMetric
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings, PowerMetric
 from cluster_power.commands import parse_command
-from cluster_power.settings import GroupSettings, Settings
 from documented_commands import Shown, shown_commands
 from documents import PAGES, blocks, blocks_of, commands, parse_aws, parse_own, text_of
 from examples import PROJECT, templates
@@ -141,8 +140,8 @@ def test_the_cdk_cli_is_given_cluster_files_that_there_are() -> None:
 
 @pytest.mark.parametrize("payload", re.findall(r'\{"action".*?\}', text_of("docs/constructs/power.md")))
 def test_the_power_function_takes_the_payloads(payload: str) -> None:
-    settings = Settings(
-        cluster="llama", groups={"workers": GroupSettings(count=8)}, launch_grace=timedelta(minutes=10)
+    settings = PowerFunctionSettings(
+        cluster="llama", groups={"workers": PowerGroupSettings(count=8)}, launch_grace=timedelta(minutes=10)
     )
     assert parse_command(json.loads(payload), settings, caller_of(json.loads(payload))).node_groups == ("workers",)
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_contract.faults import FAULTS, FaultKind
 from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_health.decisions import decide
 from cluster_health.node_records import NodeRecord
-from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
+from cluster_health.outcomes import Context, Finding, GroupView, Outcome, PlannedSize
 from cluster_health.records import GroupRecord
 
 _BEGIN = datetime(2026, 11, 2, tzinfo=UTC)  # a Monday
@@ -145,7 +145,7 @@ class RepairShop:
             minimum=0,
             maximum=self.nodes,
             in_service=len(self._states) - len(standby),
-            nodes={node: Node(state=self._states[node]) for node in self._records},
+            nodes={node: OwnedNode(state=self._states[node]) for node in self._records},
         )
         return GroupView(
             name=_GROUP,
@@ -153,7 +153,7 @@ class RepairShop:
             group=group,
             record=self._record,
             nodes=self._records,
-            wanted=Wanted(size=self.nodes, standby=standby),
+            wanted=PlannedSize(size=self.nodes, standby=standby),
             kept=dict.fromkeys(self._records, ""),
         )
 

@@ -16,7 +16,7 @@ from benchmarks.measuring import FailedError, Program, Run, in_turn
 from benchmarks.sweep.account import Account, SweepServer
 from benchmarks.sweep.fleet import CLUSTER, Fleet, Part
 from benchmarks.sweep.goals import GOALS, meets, most_requests
-from local_aws.settings import without_aws_settings
+from local_aws.defaults import without_aws_settings
 
 # How many of the turns that were asked for count, by the size of the fleet: the largest one's take a minute each.
 SHARES = {50: 1.0, 500: 0.5, 2_000: 0.3, 10_000: 0.2}

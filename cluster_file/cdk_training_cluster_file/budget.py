@@ -9,7 +9,7 @@ from cdk_training_cluster.guardrails.money.budget import MONTHLY_USD, THRESHOLD,
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 _Usd = Annotated[float, within(USD)]
 _Percent = Annotated[float, within(THRESHOLD)]

@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import Count, Flag
-from cdk_training_cluster_file.settings import Because, Settings
+from cdk_training_cluster_file.model_base import Because, Settings
 
 _EXAMPLE_ID = "cr-0a1b2c3d4e5f67890"
 _EXAMPLE_PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/llama"

@@ -10,7 +10,7 @@ from cdk_training_cluster.storage.express_checkpoints import BUCKET_NAME, ZONE_I
 from cdk_training_cluster.validation import bounds
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.forms import Text, within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 _DAYS = bounds.Whole(minimum=1, maximum=DAYS.maximum // DAYS.minimum)
 _KEY_ARN = "arn:aws:kms:us-west-2:111122223333:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"

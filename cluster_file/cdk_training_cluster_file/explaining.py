@@ -14,8 +14,8 @@ from pydantic_core import ErrorDetails
 from cdk_training_cluster.validation.bounds import written
 from cdk_training_cluster_file.capacity import EMPTY
 from cdk_training_cluster_file.model import ClusterFile
+from cdk_training_cluster_file.model_base import Because
 from cdk_training_cluster_file.problems import Location
-from cdk_training_cluster_file.settings import Because
 
 _LONGEST_SHOWN = 60
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, StrictBool
 from pydantic_core import PydanticCustomError
 
 from cdk_training_cluster import nodes
-from cdk_training_cluster.capacity.settings import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
+from cdk_training_cluster.capacity.limits import FLEET_PRICE, LINUX_PLATFORMS, RESERVATION_ID, SPOT_PRICE
 from cdk_training_cluster.network.cluster_network import IpRange
 from cdk_training_cluster.nodes.node_group import UTILIZATION_COMMAND
 from cdk_training_cluster.storage import file_system

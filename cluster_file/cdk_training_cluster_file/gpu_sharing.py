@@ -12,7 +12,7 @@ from cdk_training_cluster.instance_types.mig import PROFILE
 from cdk_training_cluster.nodes.gpu_sharing import MPS_REPLICAS, TIME_SLICING_REPLICAS
 from cdk_training_cluster_file.fields import Count
 from cdk_training_cluster_file.forms import Text, within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 _Profile = Annotated[str, Text(pattern=PROFILE.pattern, must="be a MIG profile, such as 1g.10gb", longest=20)]
 

@@ -8,7 +8,7 @@ from cdk_training_cluster import HealthPolicy
 from cdk_training_cluster.guardrails.health.health_policy import DRAIN, GRACE, MAX_REPAIRS, VERIFY, WINDOW_HOURS
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 
 class HealthSettings(Settings):

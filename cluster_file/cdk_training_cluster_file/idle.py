@@ -19,7 +19,7 @@ from cdk_training_cluster.nodes.idle_policy import (
 from cdk_training_cluster.nodes.idle_signal import ABOVE_0, MIB_PER_SECOND
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 _Above0 = Annotated[float, within(ABOVE_0)]
 _MibPerSecond = Annotated[float, within(MIB_PER_SECOND)]

@@ -9,7 +9,7 @@ from cdk_training_cluster.validation.bounds import Number
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import Count, Flag, Whole
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 FACTS_EXAMPLE = {
     "name": "p9.48xlarge",

@@ -8,7 +8,7 @@ from pydantic import Field
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import Text
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 DEFAULT_TEAM = "training"
 """The team of a file that names none."""

@@ -29,11 +29,11 @@ from cdk_training_cluster_file.forms import Text, within
 from cdk_training_cluster_file.health import HealthSettings
 from cdk_training_cluster_file.idle import IdleSettings
 from cdk_training_cluster_file.instance_type_facts import FACTS_EXAMPLE, InstanceTypeFacts
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_file.observability import ObservabilitySettings
 from cdk_training_cluster_file.orchestrators import NONE, OrchestratorChoice
 from cdk_training_cluster_file.schedule import ScheduleSettings
-from cdk_training_cluster_file.settings import Settings
 
 MOST_TAGS = 20
 """Of the 50 tags that AWS lets a group have, the functions write up to 30."""

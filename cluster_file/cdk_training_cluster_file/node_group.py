@@ -15,8 +15,8 @@ from cdk_training_cluster_file.fields import LATEST, Count, Flag
 from cdk_training_cluster_file.forms import within
 from cdk_training_cluster_file.gpu_sharing import GpuSharingSettings
 from cdk_training_cluster_file.idle import NodeGroupIdleSettings
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.schedule import ScheduleSettings
-from cdk_training_cluster_file.settings import Settings
 
 _SCHEDULE = {"windows": ["weekdays 08:00-20:00 Europe/Berlin"]}
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from cdk_training_cluster import Observability
 from cdk_training_cluster.observability.prometheus import INTERVAL_SECONDS, RETENTION_DAYS
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 
 class PrometheusSettings(Settings):

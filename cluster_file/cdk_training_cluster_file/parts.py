@@ -7,8 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from cdk_training_cluster.validation.rule import Problem
 from cdk_training_cluster_file import fields
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.problems import Location
-from cdk_training_cluster_file.settings import Settings
 from cdk_training_cluster_file.source import Value
 
 Complaint: TypeAlias = tuple[Location, str]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from cdk_training_cluster import Schedule, ScheduleEnd
 from cdk_training_cluster.nodes.schedule import SCHEDULE_WARNING
 from cdk_training_cluster_file.forms import within
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 
 def _windows(texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ def group_patience(device: str = "cuda") -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
-    """What is read of the node, and done to the process on it.
+class HangProbe:
+    """Readings of the node, and actions on the process that runs on it.
 
     Attributes:
         now: The time, in seconds since 1970.
@@ -66,7 +66,7 @@ class Node:
 class HangWatch:
     """Watches one process."""
 
-    def __init__(self, run: str, environment: Environment, node: Node, ranks: Items | None) -> None:
+    def __init__(self, run: str, environment: Environment, node: HangProbe, ranks: Items | None) -> None:
         """Watch a process.
 
         Args:
@@ -119,7 +119,7 @@ class HangWatch:
         return waiting >= set(range(world_size))
 
 
-def keep_stacks(node: Node, run: str, rank: int, said: str) -> None:
+def keep_stacks(node: HangProbe, run: str, rank: int, said: str) -> None:
     """Write the stacks of this process into a file, and a line into the job's log.
 
     Args:

@@ -12,7 +12,7 @@ from typing import SupportsFloat
 from cluster_job.causes import RankFacts, likely_cause
 from cluster_job.environment import Environment
 from cluster_job.exchange import Exchange
-from cluster_job.hang_watch import HangWatch, Node, say
+from cluster_job.hang_watch import HangProbe, HangWatch, say
 from cluster_job.hangs import longest_step
 from cluster_job.ledger import Ledger, Period, Totals
 from cluster_job.measuring import Recent, Stopwatch
@@ -49,11 +49,11 @@ class Reporter:
         sink: Sink,
         *,
         records: Records | None,
-        node: Node | None = None,
+        node: HangProbe | None = None,
         hangs: HangSettings | None = None,
     ) -> None:
         self._work, self._environment, self._sink, self._records = work, environment, sink, records
-        self._node = node or Node()
+        self._node = node or HangProbe()
         self._place = Place(rank=environment.rank, world_size=environment.world_size, nodes=environment.nodes)
         items, hangs = None if records is None else records.run, hangs or HangSettings()
         self._watch, self._hangs = Stopwatch(), HangWatch(work.name, environment, self._node, items)

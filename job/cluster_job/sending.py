@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster_job.environment import Environment
 from cluster_job.fencing import Token
-from cluster_job.hang_watch import Node, say
+from cluster_job.hang_watch import HangProbe, say
 from cluster_job.heartbeat import take_over
 from cluster_job.holding import Hold
 from cluster_job.lease import HELD, TOKEN, Lease, LeaseView, owner_of
@@ -48,7 +48,7 @@ def make_reporter(work: Work, environment: Environment, *, is_alone: bool = True
         own = open_table(table, work.name, region=region)
         reports = open_table(table, REPORTS, region=region, kept_seconds=KEPT_REPORT_SECONDS)
         records = Records(run=own, reports=reports)
-    node = Node(instance_id=lambda: _instance_of(environment))
+    node = HangProbe(instance_id=lambda: _instance_of(environment))
     hangs = HangSettings.of(os.environ, environment) if is_alone else HangSettings(grace=0)
     return Reporter(work, environment, sink, records=records, node=node, hangs=hangs)
 

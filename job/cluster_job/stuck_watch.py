@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from cluster_job.drain import JOB_FOLDER
 from cluster_job.environment import Environment, Launcher
 from cluster_job.flight_recorder import Collectives
-from cluster_job.hang_watch import Node, keep_stacks, say
+from cluster_job.hang_watch import HangProbe, keep_stacks, say
 from cluster_job.hangs import HUNG_EXIT_CODE, STUCK_EXIT_CODE
 from cluster_job.motion import Motion
 from cluster_job.records import Items, decoded, encoded
@@ -80,7 +80,7 @@ class StuckWatch:
     """Watches one process."""
 
     def __init__(
-        self, run: str, environment: Environment, node: Node, ranks: Items | None, settings: HangSettings
+        self, run: str, environment: Environment, node: HangProbe, ranks: Items | None, settings: HangSettings
     ) -> None:
         """Watch a process.
 

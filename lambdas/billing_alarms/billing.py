@@ -11,7 +11,6 @@ from aws_lambda_powertools import Logger
 
 from billing_alarms.decisions import Action, Change, decide, silent
 from billing_alarms.messages import Notification, left_behind, no_charges, no_metrics, over, unconfirmed
-from billing_alarms.settings import WatchedBudget
 from billing_alarms.topic import (
     CONFIRMED,
     ForeignTopicError,
@@ -23,6 +22,7 @@ from billing_alarms.topic import (
     repair_topic,
     superfluous_tags,
 )
+from billing_alarms.watched_budget import WatchedBudget
 from cluster_common.errors import AWS_ERRORS, InvalidEventError
 from cluster_common.failures import Failures
 from cluster_common.messages import publish, subject

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 
 _CURRENCY, _SERVICE, _ACCOUNT = "Currency", "ServiceName", "LinkedAccount"
 _SIX_HOURS = 21_600

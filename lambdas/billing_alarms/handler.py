@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from billing_alarms.billing import Billing, Clients, parse_request
 from billing_alarms.removal import answer
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from cluster_common import clients
 from cluster_contract.billing import BILLING_REGION
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from cluster_contract.billing import BILLING_REGION
 
 

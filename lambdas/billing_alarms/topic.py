@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from cluster_common.errors import error_code
 from cluster_common.times import parse_time
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from cluster_common.owners.groups import Node
+from cluster_common.owners.groups import OwnedNode
 from cluster_common.times import time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import by_hand, keep_it, put_back, replace_or_put_back, verify_again
@@ -241,7 +241,7 @@ def _lacks_consent(broken: _Broken, view: GroupView, context: Context) -> Iterat
         yield (Outcome.UNKNOWN if waits else Outcome.HELD), UNCONFIRMED
 
 
-def _operators_choice(broken: _Broken, owned: Node, view: GroupView) -> Iterator[tuple[Outcome, str]]:
+def _operators_choice(broken: _Broken, owned: OwnedNode, view: GroupView) -> Iterator[tuple[Outcome, str]]:
     kept, instance_id = view.kept[broken.instance_id], broken.instance_id
     if kept and (owned.in_standby or not view.traits.reboots):
         yield Outcome.KEPT, f"it {kept}"

@@ -124,8 +124,8 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What the power function wants of a node group.
+class PlannedSize:
+    """The size that the power function has given a node group.
 
     Attributes:
         size: How many nodes it has given the group.
@@ -168,7 +168,7 @@ class GroupView:
     group: OwnedGroup | None
     record: GroupRecord = field(default_factory=GroupRecord)
     nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
-    wanted: Wanted | None = None
+    wanted: PlannedSize | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     terminated: frozenset[str] = frozenset()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_common.times import format_minutes, time_text
 from cluster_contract.faults import FaultAction
 from cluster_health.commands import end_activity, give_place, put_back, replace_or_put_back, verify_again
@@ -61,7 +61,7 @@ class Progress:
             return self._finding(Outcome.WAIT, "is leaving the service")
         return self._go_on(group, owned)
 
-    def _go_on(self, group: OwnedGroup, owned: Node) -> Finding:
+    def _go_on(self, group: OwnedGroup, owned: OwnedNode) -> Finding:
         wanted, name = self._view.wanted, self._view.name
         if wanted is None:
             return self._finding(Outcome.UNKNOWN, f"waits: the power function's record of {name} could not be read")
@@ -103,14 +103,14 @@ class Progress:
         # Who detaches a node in Standby, or terminates it, does not know that its place left with it.
         return replace(finding, undo=give_place(group, region))
 
-    def _before_replacement(self, owned: Node) -> Finding:
+    def _before_replacement(self, owned: OwnedNode) -> Finding:
         """Ask again for a node to be terminated, unless it was never asked for and is no longer broken."""
         if not self._repair.answered and self._need is None:
             return self._give_back("has recovered before it was replaced", owned)
         text = "is terminated, and its group keeps its size"
         return self._ask(Step.REPLACE, text) if self._repair.answered else self._repair_with(Step.REPLACE, text)
 
-    def _release(self, owned: Node) -> Finding:
+    def _release(self, owned: OwnedNode) -> Finding:
         """Let a node go whose group is stopped: Auto Scaling terminates none in Standby."""
         if not owned.in_standby:
             return self._end(End.LEFT, "goes with its node group, which is stopped")
@@ -129,7 +129,7 @@ class Progress:
         finding = self._ask(Step.REPLACE, text)
         return replace(finding, outcome=Outcome.RELEASE) if finding.outcome is Outcome.REPLACE else finding
 
-    def _after_cordon(self, group: OwnedGroup, owned: Node) -> Finding:
+    def _after_cordon(self, group: OwnedGroup, owned: OwnedNode) -> Finding:
         repair, node, policy = self._repair, self._node, self._context.policy
         cordoned = owned.in_standby or not group.owner.reboots
         if owned.state == IN_SERVICE and repair.answered and not self._context.is_recent(repair.asked, _SHOWS_WITHIN):
@@ -150,7 +150,7 @@ class Progress:
         then = "rebooted" if reboots else "terminated"
         return self._repair_with(Step.REBOOT if reboots else Step.REPLACE, f"{ended}, and is {then}")
 
-    def _after_reboot(self, owned: Node) -> Finding:
+    def _after_reboot(self, owned: OwnedNode) -> Finding:
         if owned.state == IN_SERVICE:
             return self._leave_to_operator()
         node = self._node
@@ -183,7 +183,7 @@ class Progress:
         text = "was put back into service by an operator or another tool, and its repair ends"
         return self._end(End.HELD, text, waits=True)
 
-    def _after_return(self, owned: Node) -> Finding:
+    def _after_return(self, owned: OwnedNode) -> Finding:
         if owned.state == IN_SERVICE:
             if self._is_terminated:
                 return self._end(End.REPLACED, "was terminated in EC2, and its group keeps its size")
@@ -194,7 +194,7 @@ class Progress:
             return self._finding(Outcome.WAIT, f"comes back into service, and is {owned.state}")
         return self._ask(Step.RETURN, "comes back into service")
 
-    def _give_back(self, why: str, owned: Node) -> Finding:
+    def _give_back(self, why: str, owned: OwnedNode) -> Finding:
         """Put a node back into service that has no fault left, unless it has failed its verification."""
         failed = self._node.failed_verification
         if self._repair.instance_id not in self._view.kept:

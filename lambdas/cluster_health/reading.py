@@ -19,7 +19,7 @@ from cluster_contract.health_settings import HealthFunctionSettings
 from cluster_contract.state import StatePart
 from cluster_contract.tags import CLUSTER_TAG, FAULTS_TAG
 from cluster_health.node_records import Notice
-from cluster_health.outcomes import Wanted
+from cluster_health.outcomes import PlannedSize
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceStatusTypeDef
@@ -148,7 +148,7 @@ class HealthReader:
         deadline = notice.deadline or self._now
         return notice.deadline is None or deadline < self._now, deadline
 
-    def read_wanted(self, groups: Mapping[str, OwnedGroup]) -> dict[str, Wanted]:
+    def read_wanted(self, groups: Mapping[str, OwnedGroup]) -> dict[str, PlannedSize]:
         """Read what the power function wants of node groups, by name; those of which it is not known are left out."""
         part = StatePart.POWER.key(self._settings.cluster)
         table = StateTable(self._clients.dynamodb(), self._settings.state_table, part)
@@ -205,16 +205,16 @@ def _impaired_since(status: "InstanceStatusTypeDef") -> datetime | None:
     return min((one for one in since if one is not None), default=None)
 
 
-def _wanted(item: StateItem, group: OwnedGroup) -> Wanted | None:
+def _wanted(item: StateItem, group: OwnedGroup) -> PlannedSize | None:
     """Return what the power function wants of a node group, as its item says. None: it says nothing of its size."""
     try:
         record = GroupState.from_values(item.values).record(group.name)
     except ValueError:
         return None  # The power function reports it.
     if record.size is None or record.state is None:
-        return Wanted(size=0) if record.is_stopped else None
+        return PlannedSize(size=0) if record.is_stopped else None
     given, size = record.desired, record.size
     if given is None:
         # A desired capacity that the power function does not explain is an operator's.
-        return Wanted(size=size, stopped=record.is_stopped, goal=min(size, group.desired + group.standby))
-    return Wanted(size=size, stopped=record.is_stopped, standby=frozenset(given.standby), goal=given.goal)
+        return PlannedSize(size=size, stopped=record.is_stopped, goal=min(size, group.desired + group.standby))
+    return PlannedSize(size=size, stopped=record.is_stopped, standby=frozenset(given.standby), goal=given.goal)

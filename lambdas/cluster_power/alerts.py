@@ -8,12 +8,12 @@ from cluster_common.messages import subject
 from cluster_common.operator_commands import group_command
 from cluster_common.reservations import ACTIVE, Reservation
 from cluster_common.times import format_minutes, time_text
+from cluster_contract.power import PowerGroupSettings
 from cluster_power.context import Context
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem, record_lost
 from cluster_power.schedules import timetable
-from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.windows import Phase
 
@@ -183,7 +183,7 @@ def _ends(decision: Decision, group: Group, context: Context) -> Iterator[Alert]
 
 
 def _describe_coming_end(
-    name: str, own: GroupSettings, one: Reservation, ends: datetime, left: timedelta
+    name: str, own: PowerGroupSettings, one: Reservation, ends: datetime, left: timedelta
 ) -> tuple[str, str]:
     """Return the title and the text of the message that a reservation or a Capacity Block ends soon."""
     at = time_text(ends)

@@ -9,8 +9,8 @@ from cluster_common.errors import InvalidEventError
 from cluster_common.messages import one_line
 from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_contract.aliases import Alias
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.callers import Action, Caller
-from cluster_power.settings import Settings
 
 _EXPECTED = ("expected_size", "expected_instance_ids")
 _EXECUTION = "automation_execution_id"
@@ -61,7 +61,7 @@ class Command:
     automation_execution_id: str | None = None
 
 
-def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
+def parse_command(event: object, settings: PowerFunctionSettings, caller: Caller) -> Command:
     """Read an event; `{}` is a run of the schedule.
 
     An unknown key is refused, not ignored: `node_group` for `node_groups` would otherwise stop everything.
@@ -92,7 +92,7 @@ def parse_command(event: object, settings: Settings, caller: Caller) -> Command:
     )
 
 
-def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
+def _node_groups(names: object, settings: PowerFunctionSettings) -> tuple[str, ...]:
     known = ", ".join(settings.groups)
     if names is None:
         return tuple(settings.groups)
@@ -107,7 +107,7 @@ def _node_groups(names: object, settings: Settings) -> tuple[str, ...]:
 
 
 def _instance_ids(
-    event: dict[str, object], action: Action, node_groups: Sequence[str], settings: Settings
+    event: dict[str, object], action: Action, node_groups: Sequence[str], settings: PowerFunctionSettings
 ) -> tuple[str, ...]:
     ids = event.get("instance_ids")
     if action is not Action.TERMINATE:

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from cluster_common.power_records import Notice, Order, Record, State
 from cluster_common.reservations import NO_RESERVATIONS, Reservations
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.groups import Group
 from cluster_power.schedules import Judgment, judge
-from cluster_power.settings import Settings
 from cluster_power.windows import Phase, Window, find_window
 
 
@@ -26,7 +26,7 @@ class Context:
         unconfirmed: The stops for which the size 0 was set and did not show yet, by node group.
     """
 
-    settings: Settings
+    settings: PowerFunctionSettings
     now: datetime
     reservations: Reservations = NO_RESERVATIONS
     unread: Collection[str] = ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_common.power_records import GroupState, Record, State
 from cluster_common.times import time_text
+from cluster_contract.power import PowerGroupSettings
 from cluster_contract.state import Sender
 from cluster_contract.tags import IDLE_NOTE_TAG
 from cluster_power.context import Context
@@ -24,7 +25,6 @@ from cluster_power.problems import (
     raised,
 )
 from cluster_power.reserved import decide_listed, decide_reservation
-from cluster_power.settings import GroupSettings
 from cluster_power.shortages import decide_desired, decide_resume
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import find_mixture
@@ -299,7 +299,7 @@ def _busy(group: Group, wanted: int) -> str:
     )
 
 
-def _absent(name: str, own: GroupSettings, context: Context) -> Decision:
+def _absent(name: str, own: PowerGroupSettings, context: Context) -> Decision:
     record = GroupState(order=context.orders.get(name) or first_order(context)).record(name)
     wanted = context.wanted(name, record, context.window(name)) or 0
     absent = OWNER_KINDS[own.owner_kind].absence(own.owner.id if own.owner else "")
@@ -328,7 +328,7 @@ def _unconfigured(group: Group, context: Context) -> Decision:
     return replace(decision, reason=problem.sentence, surplus=group.alive, surplus_problem=problem)
 
 
-def _unread(name: str, own: GroupSettings) -> Decision:
+def _unread(name: str, own: PowerGroupSettings) -> Decision:
     what = f"its {OWNER_KINDS[own.owner_kind].noun} or its record"
     reason = f"{name} keeps its size: {what} could not be read, and the next run reads it again"
     return Decision(node_group=name, verdict=Verdict.UNSEEN, reason=reason, wanted=own.count)

@@ -11,9 +11,9 @@ from cluster_common.owners.node_owner import OwnerBusyError
 from cluster_common.power_records import Desired, Order
 from cluster_common.reservations import set_instances
 from cluster_common.state_table import StateChangedError
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.groups import Group
 from cluster_power.reserved import explain_refusal
-from cluster_power.settings import Settings
 from cluster_power.state_store import StateStore
 from cluster_power.verdicts import Decision, Verdict
 
@@ -32,7 +32,7 @@ class Executor:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: PowerFunctionSettings,
         store: StateStore,
         ec2: "Callable[[], EC2Client]",
         failures: Failures,

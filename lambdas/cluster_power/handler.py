@@ -9,10 +9,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cluster_common import clients
 from cluster_common.messages import one_line
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.callers import Caller, name_starter
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
-from cluster_power.settings import Settings
 
 logger = Logger()
 
@@ -23,7 +23,7 @@ def handler(
     context: LambdaContext,
 ) -> dict[str, object]:
     """Bring the cluster's node groups to the sizes they should have, or do what a command says."""
-    settings = Settings.from_environment(os.environ)
+    settings = PowerFunctionSettings.from_environment(os.environ)
     logger.append_keys(cluster=settings.cluster)
     caller = Caller.of(context.invoked_function_arn, context.aws_request_id)
     command = parse_command(event, settings, caller)

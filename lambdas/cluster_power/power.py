@@ -16,6 +16,7 @@ from cluster_common.reservations import NO_RESERVATIONS, Reservations, read_rese
 from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.owners import OwnerKind
+from cluster_contract.power import PowerFunctionSettings
 from cluster_contract.state import StatePart
 from cluster_power.callers import Action
 from cluster_power.commands import Command
@@ -28,7 +29,6 @@ from cluster_power.immediate_stops import ImmediateStops
 from cluster_power.notifications import Notifications
 from cluster_power.reports import emit_metrics, emit_running_nodes, summarize
 from cluster_power.schedules import Judgment
-from cluster_power.settings import Settings
 from cluster_power.shortages import settle
 from cluster_power.state_store import StateStore, UnreadableStateError, ordered
 from cluster_power.terminations import Terminations
@@ -47,7 +47,7 @@ class Power:
     What fails for one group does not keep the others waiting; it is raised when all of them were tried.
     """
 
-    def __init__(self, settings: Settings, clients: Clients, logger: Logger, now: datetime) -> None:
+    def __init__(self, settings: PowerFunctionSettings, clients: Clients, logger: Logger, now: datetime) -> None:
         self._settings = settings
         self._ec2 = clients.ec2
         self._logger = logger

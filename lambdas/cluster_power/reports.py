@@ -8,17 +8,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 from cluster_common.metrics import CLUSTER_DIMENSION, NODE_GROUP_DIMENSION, emit, emit_counts
 from cluster_common.reservations import ACTIVE, NO_RESERVATIONS, Reservation, Reservations
 from cluster_common.times import time_text
-from cluster_contract.power import PowerMetric
+from cluster_contract.power import PowerFunctionSettings, PowerMetric
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.schedules import Judgment
-from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from cluster_power.versions import count_versions
 
 
 def summarize(
-    settings: Settings,
+    settings: PowerFunctionSettings,
     command: Command,
     decisions: Sequence[Decision],
     reservations: Reservations = NO_RESERVATIONS,
@@ -40,7 +39,9 @@ def summarize(
     }
 
 
-def _summarize_schedule(settings: Settings, node_group: str, schedules: Mapping[str, Judgment]) -> dict[str, object]:
+def _summarize_schedule(
+    settings: PowerFunctionSettings, node_group: str, schedules: Mapping[str, Judgment]
+) -> dict[str, object]:
     schedule, judgment = settings.schedule(node_group), schedules.get(node_group)
     if schedule is None:
         return {}
@@ -90,7 +91,7 @@ def emit_metrics(context: Context, decisions: Sequence[Decision], *, complete: b
                 emit({PowerMetric.HOURS_TO_END: hours}, MetricUnit.NoUnit, **dimensions)
 
 
-def emit_running_nodes(settings: Settings, decisions: Sequence[Decision]) -> None:
+def emit_running_nodes(settings: PowerFunctionSettings, decisions: Sequence[Decision]) -> None:
     """Write the only metric of a run that could not read what should be there.
 
     Args:
@@ -123,7 +124,9 @@ def _running(decision: Decision) -> int:
     return decision.group.in_service if decision.group else 0
 
 
-def _summarize_reservations(settings: Settings, decision: Decision, reservations: Reservations) -> dict[str, object]:
+def _summarize_reservations(
+    settings: PowerFunctionSettings, decision: Decision, reservations: Reservations
+) -> dict[str, object]:
     found = [reservations.find(one) for one in settings.reservations.get(decision.node_group, ())]
     known = [one for one in found if isinstance(one, Reservation)]
     return {"reservations": [_summarize_reservation(one) for one in known]} if known else {}

@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from cluster_common.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_common.times import time_text
+from cluster_contract.power import PowerGroupSettings
 from cluster_power.context import Context
 from cluster_power.launch_failures import ProblemKind, find_launch_failure
 from cluster_power.problems import Problem
-from cluster_power.settings import GroupSettings
 from cluster_power.verdicts import Decision, Verdict
 
 _LEFT_ALONE = frozenset({Verdict.DELETING, Verdict.UNCONFIGURED, Verdict.BLOCKED})
 
 
-def decide_reservation(decision: Decision, own: GroupSettings, context: Context) -> Decision:
+def decide_reservation(decision: Decision, own: PowerGroupSettings, context: Context) -> Decision:
     """Add what the node group's reservation means for it.
 
     Only a reservation that is released while the group is stopped has a say in whether the group is started.
@@ -46,7 +46,7 @@ def decide_reservation(decision: Decision, own: GroupSettings, context: Context)
     return _with_bill(decision, reservation)
 
 
-def _unknown(decision: Decision, own: GroupSettings, text: str) -> Decision:
+def _unknown(decision: Decision, own: PowerGroupSettings, text: str) -> Decision:
     told = decision.group.record.told if decision.group else ()
     if f"problem/{ProblemKind.RESERVATION_ENDED}" in told and decision.problem is None:
         decision = replace(decision, problem_known=False)
@@ -70,7 +70,7 @@ def _end(node_group: str, id: str, reservation: Reservation | Absence) -> str:
     )
 
 
-def _with_end(decision: Decision, own: GroupSettings, sentence: str) -> Decision:
+def _with_end(decision: Decision, own: PowerGroupSettings, sentence: str) -> Decision:
     """Say that the reservation is gone, but do not keep a group from being stopped."""
     if decision.verdict is Verdict.SIZE and not decision.wanted:
         return decision
@@ -110,7 +110,7 @@ def _starts(decision: Decision) -> bool:
     return decision.verdict is Verdict.SIZE and decision.wanted > 0
 
 
-def explain_refusal(decision: Decision, own: GroupSettings, message: str) -> Problem | None:
+def explain_refusal(decision: Decision, own: PowerGroupSettings, message: str) -> Problem | None:
     """Say why EC2 would not raise a reservation. None: that is no matter of capacity.
 
     Args:
@@ -151,7 +151,7 @@ def _instances(decision: Decision, reservation: Reservation) -> int | None:
     return least if idle and reservation.instances > least else None
 
 
-def decide_listed(decision: Decision, own: GroupSettings, context: Context) -> Decision:
+def decide_listed(decision: Decision, own: PowerGroupSettings, context: Context) -> Decision:
     """Say that nodes run on at On-Demand prices, where nothing graver is to be said.
 
     Args:

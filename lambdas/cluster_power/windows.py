@@ -14,10 +14,10 @@ from enum import Enum, auto
 from cluster_common.owners.groups import is_old
 from cluster_common.reservations import ACTIVE, COMING, ENDED, UNREAD_TEXT, Absence, Reservation
 from cluster_common.times import time_text
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
 from cluster_power.problems import Problem
-from cluster_power.settings import GroupSettings, Settings
 
 MARGIN = timedelta(minutes=10)
 """How long before EC2 begins to terminate nodes they are taken down."""
@@ -119,11 +119,11 @@ def _phase_before_its_end(block: Reservation, starts: datetime, closing_at: date
 
 def find_window(
     name: str,
-    own: GroupSettings,
+    own: PowerGroupSettings,
     block: Reservation | Absence,
     *,
     group: Group | None,
-    settings: Settings,
+    settings: PowerFunctionSettings,
     now: datetime,
 ) -> Window:
     """Say what a node group's Capacity Block allows, and what is wrong with it.
@@ -191,7 +191,9 @@ def _with_nodes_elsewhere(window: Window) -> Window:
     return replace(window, sentence=sentence, problem=_problem(f"{sentence}."), is_elsewhere=True)
 
 
-def _before(name: str, block: Reservation, starts: datetime, settings: Settings, now: datetime) -> Window:
+def _before(
+    name: str, block: Reservation, starts: datetime, settings: PowerFunctionSettings, now: datetime
+) -> Window:
     if now < starts:
         unpaid = " and is not paid for yet (payment-pending)" if block.state == "payment-pending" else ""
         text = f"starts at {time_text(starts)}{unpaid}"
@@ -211,7 +213,7 @@ def _before(name: str, block: Reservation, starts: datetime, settings: Settings,
 
 
 def _since_start(
-    name: str, own: GroupSettings, block: Reservation, phase: Phase, *, ends_at: datetime, now: datetime
+    name: str, own: PowerGroupSettings, block: Reservation, phase: Phase, *, ends_at: datetime, now: datetime
 ) -> Window:
     cause = f"its Capacity Block {block.id} {'ended' if now >= ends_at else 'ends'} at {time_text(ends_at)}"
     terminated_from = ends_at - own.block_ends_early

@@ -18,7 +18,7 @@ from cluster_contract.state import PowerState, Sender
 from cluster_spend.acts import Acts, reached
 from cluster_spend.groups import NodeGroup, node_groups
 from cluster_spend.messages import cancelled_message, done_message, reason, warning_message
-from cluster_spend.nodes import Node
+from cluster_spend.nodes import BilledNode
 from cluster_spend.reports import Spend
 
 # How many runs may come late before a warning counts as old.
@@ -60,7 +60,7 @@ class Exceeding:
         self._power = PowerFunction(clients.lambda_, settings.power_function, Alias.BUDGET, clients.pause)
         self.acts = acts
 
-    def act(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> None:
+    def act(self, spend: Spend, nodes: Sequence[BilledNode], reserved: Collection[str]) -> None:
         """Act where the month's dollars have reached an amount of the budget, and record it.
 
         Args:
@@ -169,7 +169,9 @@ class Exceeding:
             self._failures.add_sentence(self._settings.cluster, what)
         return answer
 
-    def _read(self, spend: Spend, nodes: Sequence[Node], reserved: Collection[str]) -> Mapping[str, NodeGroup] | None:
+    def _read(
+        self, spend: Spend, nodes: Sequence[BilledNode], reserved: Collection[str]
+    ) -> Mapping[str, NodeGroup] | None:
         """Read the node groups. None: not all of them could be read, and the budget does not act in this run."""
         try:
             owners = self._read_owners(spend.now)

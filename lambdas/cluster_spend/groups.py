@@ -13,7 +13,7 @@ from cluster_common.times import parse_time
 from cluster_contract.spend import SpendFunctionSettings, SpendKind
 from cluster_contract.state import PowerState, Sender
 from cluster_contract.texts import printable
-from cluster_spend.nodes import Node
+from cluster_spend.nodes import BilledNode
 from cluster_spend.reports import Spend
 
 
@@ -74,7 +74,7 @@ class NodeGroup:
 def node_groups(
     settings: SpendFunctionSettings,
     spend: Spend,
-    nodes: Sequence[Node],
+    nodes: Sequence[BilledNode],
     *,
     reserved: Collection[str],
     owners: Sequence[OwnedGroup],
@@ -118,7 +118,7 @@ def _rates(spend: Spend, name: str) -> Iterator[Decimal]:
     return (usd for item, usd in spend.rates.items() if item.node_group == name and item.kind in kinds)
 
 
-def _kept(nodes: Sequence[Node], owners: Sequence[OwnedGroup], now: datetime) -> str:
+def _kept(nodes: Sequence[BilledNode], owners: Sequence[OwnedGroup], now: datetime) -> str:
     tagged = [*((owner.name, owner.tags) for owner in owners), *((node.id, dict(node.tags)) for node in nodes)]
     for name, tags in tagged:
         kept = KeepTags.from_tags(tags).kept(now)

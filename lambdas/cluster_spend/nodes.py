@@ -32,7 +32,7 @@ _ENDING = "Terminating"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class BilledNode:
     """One instance, as EC2 lists it.
 
     Attributes:
@@ -79,7 +79,7 @@ class Node:
         return Item(self.node_group, SpendKind.ON_DEMAND, on_demand_price_name(self.instance_type))
 
 
-def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mapping[str, str]) -> list[Node]:
+def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mapping[str, str]) -> list[BilledNode]:
     """Read every instance of the cluster, also those that have ended and that EC2 still lists.
 
     They are found by the cluster's tag. EC2 takes the tags of a terminated instance away before it lists it no more:
@@ -105,7 +105,7 @@ def read_nodes(client: "EC2Client", settings: SpendFunctionSettings, ran: Mappin
     return list(found.values())
 
 
-def nodes_of(groups: Iterable[OwnedGroup]) -> Iterator[Node]:
+def nodes_of(groups: Iterable[OwnedGroup]) -> Iterator[BilledNode]:
     """Yield the nodes of groups that EC2 does not describe: what is billed for them has no price in EC2's lists.
 
     Args:
@@ -114,7 +114,7 @@ def nodes_of(groups: Iterable[OwnedGroup]) -> Iterator[Node]:
     for group in groups:
         for name, node in group.nodes.items():
             if node.launched is not None and node.state != _ENDING:
-                yield Node(
+                yield BilledNode(
                     id=name,
                     instance_type=node.instance_type,
                     zone="",
@@ -124,7 +124,9 @@ def nodes_of(groups: Iterable[OwnedGroup]) -> Iterator[Node]:
                 )
 
 
-def _read(client: "EC2Client", filters: "list[FilterTypeDef]", settings: SpendFunctionSettings) -> Iterator[Node]:
+def _read(
+    client: "EC2Client", filters: "list[FilterTypeDef]", settings: SpendFunctionSettings
+) -> Iterator[BilledNode]:
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     while True:
         answer = client.describe_instances(**request)
@@ -136,13 +138,13 @@ def _read(client: "EC2Client", filters: "list[FilterTypeDef]", settings: SpendFu
             return
 
 
-def _node(raw: "InstanceTypeDef", settings: SpendFunctionSettings) -> Node:
+def _node(raw: "InstanceTypeDef", settings: SpendFunctionSettings) -> BilledNode:
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}
     state, lifecycle = raw.get("State", {}).get("Name", ""), raw.get("InstanceLifecycle", "")
     runs = state in _RUNS
     when = None if runs else _WHEN.search(raw.get("StateTransitionReason", ""))
     block = raw.get("CapacityBlockId", "")
-    return Node(
+    return BilledNode(
         id=raw.get("InstanceId", ""),
         instance_type=raw.get("InstanceType", ""),
         zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
@@ -160,7 +162,7 @@ def _node(raw: "InstanceTypeDef", settings: SpendFunctionSettings) -> Node:
 
 
 def node_charges(
-    nodes: Sequence[Node],
+    nodes: Sequence[BilledNode],
     settings: SpendFunctionSettings,
     *,
     reserved: Mapping[str, Sequence[Charge]],

@@ -25,7 +25,7 @@ from cluster_spend.exceeding import Exceeding
 from cluster_spend.ledger import Ledger, UnreadableMonthError
 from cluster_spend.listed_prices import ListedPrices
 from cluster_spend.months import LastRun
-from cluster_spend.nodes import Node, node_charges, nodes_of, read_nodes
+from cluster_spend.nodes import BilledNode, node_charges, nodes_of, read_nodes
 from cluster_spend.prices import Figure, Prices, spot_pools
 from cluster_spend.reports import Spend, emit_failure, emit_metrics, gap_sentence, summarize
 from cluster_spend.reservations import Reservation, paid_blocks, read_reservations, reservation_charges
@@ -44,7 +44,7 @@ class _Seen:
         now: When.
     """
 
-    nodes: list[Node]
+    nodes: list[BilledNode]
     reservations: list[Reservation]
     now: datetime
 

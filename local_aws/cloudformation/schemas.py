@@ -16,7 +16,7 @@ import regex  # type: ignore[import-untyped] # it ships no types
 from jsonschema import Draft7Validator, ValidationError
 from jsonschema.validators import extend
 
-from local_aws.settings import REGION
+from local_aws.defaults import REGION
 
 Schema = Mapping[str, Any]
 

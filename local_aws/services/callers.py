@@ -10,9 +10,9 @@ from typing import Any
 
 from moto.iam.models import iam_backends
 
+from local_aws.defaults import access_key_of
 from local_aws.policies import Call, as_list, is_allowed
 from local_aws.refusal import Refusal
-from local_aws.settings import access_key_of
 
 _CREDENTIAL = re.compile(r"Credential=([^/]+)/")
 

@@ -18,7 +18,7 @@ from moto.core.exceptions import ServiceException
 from moto.ec2.models import ec2_backends
 from moto.utilities.utils import get_partition
 
-from local_aws import settings
+from local_aws import defaults
 from local_aws.calls import Call
 from local_aws.refusal import Refusal
 from local_aws.services import launches, pcs_rules
@@ -64,18 +64,18 @@ class ComputeNodeGroup:
             self._launch(size - len(self.instances))
         elif len(self.instances) > size:
             ids = [each.id for each in self.instances[size:]]
-            ec2_backends[settings.ACCOUNT][self.region].terminate_instances(ids)
+            ec2_backends[defaults.ACCOUNT][self.region].terminate_instances(ids)
             self.instances = self.instances[:size]
 
     def template_data(self) -> dict[str, Any]:
         """Return the data of the launch template as PCS uses it, with its own type and profile."""
         custom = self.described["customLaunchTemplate"]
         named = {"LaunchTemplateId": custom["id"], "Version": custom["version"]}
-        _, version = launches.launch_template_data(ec2_backends[settings.ACCOUNT][self.region], named)
+        _, version = launches.launch_template_data(ec2_backends[defaults.ACCOUNT][self.region], named)
         return dict(version.data)
 
     def _launch(self, missing: int) -> None:
-        ec2 = ec2_backends[settings.ACCOUNT][self.region]
+        ec2 = ec2_backends[defaults.ACCOUNT][self.region]
         data = self.template_data() | {
             "InstanceType": self.described["instanceConfigs"][0]["instanceType"],
             "IamInstanceProfile": {"Arn": self.described["iamInstanceProfileArn"]},
@@ -152,7 +152,7 @@ def _new(**more: Any) -> dict[str, Any]:
 
 
 def _arn(region: str, path: str) -> str:
-    return f"arn:{get_partition(region)}:pcs:{region}:{settings.ACCOUNT}:{path}"
+    return f"arn:{get_partition(region)}:pcs:{region}:{defaults.ACCOUNT}:{path}"
 
 
 def _cluster(body: Body, region: str) -> Cluster:
@@ -186,7 +186,7 @@ def _refuse_taken(name: str, others: Sequence[Mapping[str, Any]], kind: str) -> 
 
 def _create_cluster(body: Body, region: str) -> Body:
     pcs_rules.check_cluster(body)
-    ec2 = ec2_backends[settings.ACCOUNT][region]
+    ec2 = ec2_backends[defaults.ACCOUNT][region]
     ec2.get_subnet(body["networking"]["subnetIds"][0])
     there = _clusters.setdefault(region, {})
     _refuse_taken(body["clusterName"], [each.described for each in there.values()], "cluster")
@@ -233,11 +233,11 @@ def _check_group(group: ComputeNodeGroup, cluster: Cluster) -> None:
     pcs_rules.check_settings("compute node group", slurm.get("slurmCustomSettings") or [])
     pcs_rules.check_gres(slurm)
     pcs_rules.check_types([each["instanceType"] for each in described["instanceConfigs"]])
-    pcs_rules.check_profile(described["iamInstanceProfileArn"], settings.ACCOUNT, get_partition(group.region))
+    pcs_rules.check_profile(described["iamInstanceProfileArn"], defaults.ACCOUNT, get_partition(group.region))
     most = described["scalingConfiguration"]["maxInstanceCount"]
     data = group.template_data()
     target = (data.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget") or {}
-    block = reservations_of(ec2_backends[settings.ACCOUNT][group.region]).get(target.get("CapacityReservationId", ""))
+    block = reservations_of(ec2_backends[defaults.ACCOUNT][group.region]).get(target.get("CapacityReservationId", ""))
     size = None if block is None else block.count
     pcs_rules.check_template(data, described.get("purchaseOption", "ONDEMAND"), most, size)
     others = sum(

@@ -12,7 +12,7 @@ from moto.iam.models import iam_backends
 from moto.sts.models import AssumedRole, sts_backends
 from moto.utilities.utils import get_partition
 
-from local_aws import settings
+from local_aws import defaults
 from local_aws.policies import Call, as_list, is_allowed
 from local_aws.refusal import Refusal
 from local_aws.services.roles import statements_of
@@ -35,7 +35,7 @@ def authorized(original: Callable[..., Any]) -> Callable[..., Any]:
         session = backend.get_assumed_role_from_access_key(key)
         _, caller, _ = backend.get_caller_identity(key, response.region)
         role = _role(arn, response.current_account, response.partition)
-        knows = session is not None or key == settings.ACCESS_KEY_ID
+        knows = session is not None or key == defaults.ACCESS_KEY_ID
         if role is None or not knows or not _may_take(session, role, response.current_account, response.region):
             raise Refusal(
                 "AccessDenied", f"User: {caller} is not authorized to perform: {_ACTION} on resource: {arn}"

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_aws import LocalAws
-from local_aws.settings import ACCOUNT
+from local_aws.defaults import ACCOUNT
 from local_aws_scene import Stacks, Template
 
 _SERVICE = "budgets.amazonaws.com"

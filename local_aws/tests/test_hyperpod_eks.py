@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from hyperpod_scene import TASK_GOVERNANCE, eks_cluster
 from local_aws import LocalAws
-from local_aws.settings import access_key_of
+from local_aws.defaults import access_key_of
 from local_aws_scene import Stacks
 from wrong_hyperpod import EKS_GROUP, EKS_NAME, eks_template, governed_template
 

@@ -9,7 +9,7 @@ from everything_template import LAYER, everything_template
 from local_aws import LocalAws
 from local_aws.cloudformation import schemas
 from local_aws.cloudformation.resources import HANDLERS
-from local_aws.settings import ACCOUNT
+from local_aws.defaults import ACCOUNT
 from local_aws_scene import NETWORK, NODES, ROLE, Stacks, Template
 from pcs_scene import pcs_cluster
 from spot_scene import spot_fleet

@@ -10,7 +10,7 @@ import pytest
 from cluster_job.causes import RankFacts
 from cluster_job.environment import Cluster, Environment, Launcher
 from cluster_job.exchange import Exchange
-from cluster_job.hang_watch import Node
+from cluster_job.hang_watch import HangProbe
 from cluster_job.hangs import HUNG_EXIT_CODE
 from cluster_job.metrics import PEAK_FLOPS, CloudWatch, Lines
 from cluster_job.readings import EfaCounters, Gpu
@@ -84,7 +84,7 @@ class _Scene:
         sink = CloudWatch(
             self.cloudwatch, namespace="CdkTrainingCluster/Jobs/llama", cluster="llama", lines=Lines(self.out)
         )
-        node = Node(
+        node = HangProbe(
             now=lambda: self.now,
             gpus=lambda: tuple(
                 Gpu(

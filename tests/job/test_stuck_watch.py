@@ -11,7 +11,7 @@ import pytest
 from cluster_job.drain import JOB_FOLDER
 from cluster_job.environment import Environment, Launcher
 from cluster_job.flight_recorder import Collectives
-from cluster_job.hang_watch import Node
+from cluster_job.hang_watch import HangProbe
 from cluster_job.hangs import HUNG_EXIT_CODE, STUCK_EXIT_CODE
 from cluster_job.metrics import Lines
 from cluster_job.motion import Motion
@@ -49,7 +49,7 @@ class _Rank:
             launcher=Launcher.TORCHRUN, run="llama", cluster=None, rank=rank, world_size=3, local_rank=0,
             local_world_size=1, node_rank=rank, nodes=3, node=f"node-{rank}",
         )  # fmt: skip
-        node = Node(
+        node = HangProbe(
             now=lambda: run.now,
             gpus=lambda: (),
             efa=lambda: None,

@@ -9,17 +9,17 @@ from aws_lambda_powertools import Logger
 
 from cluster_common.clients import Clients
 from cluster_common.errors import PartialFailureError
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
-from cluster_power.settings import GroupSettings, Settings
 from local_aws import LocalAws
 from local_aws_scene import Stacks, Template
 from power_scene import caller_of
 
 CLUSTER = "base-pod"
-SETTINGS = Settings(
+SETTINGS = PowerFunctionSettings(
     cluster=CLUSTER,
-    groups={"workers": GroupSettings(count=3)},
+    groups={"workers": PowerGroupSettings(count=3)},
     launch_grace=timedelta(minutes=10),
     state_table="terminate-order",
 )

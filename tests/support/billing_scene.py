@@ -8,7 +8,7 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 
 from billing_alarms.billing import Billing, Clients, Request
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from cluster_common.errors import PartialFailureError
 from fake_service import ACCOUNT, FakePaginator, FakeService, refusal
 from policy_evaluator import Call

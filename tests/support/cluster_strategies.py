@@ -15,7 +15,7 @@ from cdk_training_cluster import (
     Placement,
     WarmPool,
 )
-from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
+from cdk_training_cluster.capacity.limits import LINUX_PLATFORMS
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.nodes.images import public_image
 from cluster_plans import ClusterPlan, Settings, reservation_id

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import NodeReport, ReportedCheck, ReportedFault, ReportKind
 from fake_service import refusal
@@ -164,7 +164,7 @@ class DrawnGroup:
     def describe(self) -> OwnedGroup:
         """Return the group as Auto Scaling describes it."""
         states = [node.state for node in self.nodes.values()]
-        nodes = {one: Node(state=node.state) for one, node in self.nodes.items()}
+        nodes = {one: OwnedNode(state=node.state) for one, node in self.nodes.items()}
         return OwnedGroup(
             name=ASG,
             node_group=NAME,

@@ -22,14 +22,14 @@ from cluster_common.power_records import Desired, GroupState, Order, Record, Sta
 from cluster_contract.faults import FaultAction
 from cluster_contract.health import ReportKind
 from cluster_contract.health_settings import HealthFunctionSettings, HealthPolicySettings
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_health.decisions import decide
 from cluster_health.executor import HealthExecutor
 from cluster_health.node_records import NodeRecord
-from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
+from cluster_health.outcomes import Context, Finding, GroupView, Outcome, PlannedSize
 from cluster_power import decisions as power_decisions
 from cluster_power.context import Context as PowerContext
 from cluster_power.groups import Group
-from cluster_power.settings import GroupSettings, Settings
 from cluster_power.shortages import settle
 from cluster_power.verdicts import Verdict
 from drawn_group import ASG, CLUSTER, NAME, START, DrawnGroup, fault_of
@@ -71,7 +71,7 @@ class History(DrawnGroup):
         order = Order(state=State.RUNNING, by="ana", reason="start", since=START)
         own = Record(size=self.count, since=START)
         self.power = GroupState(order=order, owners={ASG: own})
-        self._settings = Settings(cluster=CLUSTER, groups={NAME: GroupSettings(count=self.count)})
+        self._settings = PowerFunctionSettings(cluster=CLUSTER, groups={NAME: PowerGroupSettings(count=self.count)})
         self._answer = "yes"
         self.settled: GroupState | None = None
         self._idle: dict[str, tuple[object, int]] = {}
@@ -242,7 +242,9 @@ class History(DrawnGroup):
         standby = frozenset(own.desired.standby if own.desired else ())
         aside = sum(node.state == "Standby" for node in self.nodes.values())
         goal = own.desired.goal if own.desired else min(own.size or 0, self.desired + aside)
-        wanted = Wanted(size=own.size, stopped=stopped, standby=standby, goal=goal) if own.size is not None else None
+        wanted = (
+            PlannedSize(size=own.size, stopped=stopped, standby=standby, goal=goal) if own.size is not None else None
+        )
         unreadable = "" if self.calm else self.draw.choice(_PARTS)
         if unreadable:
             self.met[f"{unreadable} not read"] += 1

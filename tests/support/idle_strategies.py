@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from cluster_common.keep_tags import KeepTags
-from cluster_common.owners.groups import Node
+from cluster_common.owners.groups import OwnedNode
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP, SPOT_FLEET
 from cluster_contract.idle import PERIOD, IdleScope, Policy
 from cluster_contract.owners import OwnerSettings
@@ -120,7 +120,7 @@ def clusters(draw: st.DrawFn) -> Drawn:
                 minimum=0,
                 maximum=8,
                 in_service=len(members),
-                nodes={one: Node(state=draw(states)) for one in sorted(members | unseen)},
+                nodes={one: OwnedNode(state=draw(states)) for one in sorted(members | unseen)},
                 keep_tags=draw(keep_tags()),
             )
     settings = idle_settings(

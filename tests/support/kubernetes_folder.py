@@ -9,9 +9,9 @@ import yaml
 from cdk_training_cluster import Capacity, GpuSharing, NodeGroup, instance_type_info
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_manifests.kubernetes import generated_files
+from cdk_training_cluster_manifests.kubernetes.cluster import FileSystem, KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.governance import Governance
 from cdk_training_cluster_manifests.kubernetes.group_nodes import HYPERPOD_LABEL, GroupNodes
-from cdk_training_cluster_manifests.kubernetes.wanted import FileSystem, Wanted
 
 # The C library reads the thousands of lines in a tenth of the time.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -43,9 +43,9 @@ def nodes_of(group: NodeGroup) -> GroupNodes:
     return GroupNodes(group=group, info=instance_type_info(group.instance_types[0]))
 
 
-def wanted(*groups: NodeGroup, **settings: Any) -> Wanted:
+def wanted(*groups: NodeGroup, **settings: Any) -> KubernetesCluster:
     """A cluster of these groups, or of workers alone."""
-    return Wanted(
+    return KubernetesCluster(
         name="llama",
         region="us-east-1",
         zone="us-east-1b",
@@ -55,7 +55,7 @@ def wanted(*groups: NodeGroup, **settings: Any) -> Wanted:
     )
 
 
-def on_hyperpod(*groups: NodeGroup, **settings: Any) -> Wanted:
+def on_hyperpod(*groups: NodeGroup, **settings: Any) -> KubernetesCluster:
     """The same with HyperPod's nodes."""
     cluster = wanted(*groups, **settings)
     return replace(cluster, hyperpod=True, groups=[replace(each, label=HYPERPOD_LABEL) for each in cluster.groups])
@@ -69,7 +69,7 @@ GOVERNED = replace(
 )
 """A cluster of HyperPod's that task governance shares."""
 
-FOLDERS: Mapping[str, Wanted] = {
+FOLDERS: Mapping[str, KubernetesCluster] = {
     "workers": wanted(),
     "everything": wanted(WORKERS, SPOT, PARTITIONED, SLICED, **EVERYTHING),
     "volcano": wanted(WORKERS, SPOT, SERVED, **{**EVERYTHING, "queues": "volcano"}),
@@ -80,7 +80,7 @@ FOLDERS: Mapping[str, Wanted] = {
 """Clusters that have everything between them."""
 
 
-def objects(cluster: Wanted, *kinds: str) -> Iterator[dict[str, Any]]:
+def objects(cluster: KubernetesCluster, *kinds: str) -> Iterator[dict[str, Any]]:
     """The objects of a folder, of all or of some kinds; values of charts are none."""
     for path, text in generated_files(cluster).items():
         if path.startswith(("manifests/", "jobs/", "argocd/")):

@@ -13,7 +13,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import sha256_of, write_archive, write_scripts
 from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from cluster_contract.metrics import NODE_METRICS, node_namespace
 from max_seconds import MAX_SECONDS
 

@@ -14,11 +14,11 @@ from cluster_common.clients import Clients
 from cluster_common.power_records import GroupState, Record, State
 from cluster_contract.aliases import Alias
 from cluster_contract.owners import OwnerKind, OwnerSettings
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_contract.schedule import ScheduleSettings
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
-from cluster_power.settings import GroupSettings, Settings
 from fake_auto_scaling import STACK_ID_TAG, FakeAutoScaling, FakeGroup
 from fake_dynamodb import TABLE, FakeDynamoDb
 from fake_ec2 import FakeEc2
@@ -95,9 +95,9 @@ def caller_of(event: object) -> Caller:
     return Caller(alias=None if ticks else Alias.OPERATE, request_id="1111")
 
 
-def plain(**counts: int) -> dict[str, GroupSettings]:
+def plain(**counts: int) -> dict[str, PowerGroupSettings]:
     """Return the settings of groups of which only the counts are told."""
-    return {name: GroupSettings(count=count) for name, count in counts.items()}
+    return {name: PowerGroupSettings(count=count) for name, count in counts.items()}
 
 
 @dataclass
@@ -229,12 +229,12 @@ class Scene:
         return self.ec2.add_reservation(reservation, **{"group": group, "tags": dict(group.tags), **settings})
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> PowerFunctionSettings:
         """What the deploy tells the function."""
         groups = {
-            name: GroupSettings(count=count, **self.details.get(name, {})) for name, count in self.counts.items()
+            name: PowerGroupSettings(count=count, **self.details.get(name, {})) for name, count in self.counts.items()
         }
-        return Settings(
+        return PowerFunctionSettings(
             cluster=CLUSTER,
             groups=groups,
             launch_grace=timedelta(minutes=10),

@@ -18,7 +18,7 @@ import pytest
 from cdk_training_cluster.instance_types import InstanceTypeInfo
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from cdk_training_cluster.orchestrators.slurm.configuration import NodeGroupConfiguration
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script, pcs_commands
 from verified_node import START, nvml

@@ -16,7 +16,7 @@ import pytest
 
 from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT, NVIDIA_ML_PY
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from max_seconds import MAX_SECONDS
 
 START = """

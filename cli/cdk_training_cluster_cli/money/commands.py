@@ -50,10 +50,10 @@ def plan(
     profile: Profile = None,
 ) -> None:
     """Show what a cluster will cost before it exists. Asks AWS with --live only."""
-    from cdk_training_cluster_cli.money.plan.command import Wanted, assumptions_of, run  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_cli.money.plan.command import PlanOptions, assumptions_of, run  # noqa: PLC0415 - see the package
 
     with plain_errors():
-        wanted = Wanted(format=format or output, all=all, plot=plot, live=live, profile=profile)
+        wanted = PlanOptions(format=format or output, all=all, plot=plot, live=live, profile=profile)
         assumptions = assumptions_of(
             hours=hours,
             contingency_percent=contingency,

@@ -30,10 +30,10 @@ def status(
 ) -> None:
     """Show nodes, capacity, idle clocks, data sets, checkpoints, spend and alarms. Calls AWS. Exits with 1 if a data
     set has failed."""
-    from cdk_training_cluster_cli.observe.status.command import Wanted, run  # noqa: PLC0415 - see the package
+    from cdk_training_cluster_cli.observe.status.command import StatusOptions, run  # noqa: PLC0415 - see the package
 
     with plain_errors():
-        wanted = Wanted(output=output, watch=watch, wait=wait, all=all)
+        wanted = StatusOptions(output=output, watch=watch, wait=wait, all=all)
         raise typer.Exit(run(cluster, wanted, region=region, profile=profile, pause=sleep))
 
 

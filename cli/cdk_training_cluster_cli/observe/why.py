@@ -16,7 +16,7 @@ from cdk_training_cluster_cli.observe.console import console_output, failed_step
 from cdk_training_cluster_cli.observe.deployed import Deployed, deployed, read_all
 from cdk_training_cluster_cli.observe.history import Happening, activities, fleet_events, happening
 from cdk_training_cluster_cli.observe.records import by_time, quoted, read_records
-from cdk_training_cluster_cli.observe.status.nodes import Node, find_nodes, node_of
+from cdk_training_cluster_cli.observe.status.nodes import NodeStatus, find_nodes, node_of
 from cluster_contract.state import PowerState
 
 _FORMATS = ("table", "json")
@@ -181,7 +181,7 @@ def _instance(cluster: Deployed, id: str) -> Iterator[Finding]:
             yield Finding(source="EC2", text=str(reason))
 
 
-def _described(node: Node) -> str:
+def _described(node: NodeStatus) -> str:
     group = f" of {node.node_group}" if node.node_group else ""
     held = f" in {node.reservation}" if node.reservation else ""
     return (

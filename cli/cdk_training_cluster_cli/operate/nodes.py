@@ -16,7 +16,7 @@ LIVE = ("pending", "running")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class ListedNode:
     """A node that lives.
 
     Attributes:
@@ -37,7 +37,7 @@ class Node:
         return f"{self.node_group}/{self.index}"
 
 
-def find_nodes(target: Target) -> Sequence[Node]:
+def find_nodes(target: Target) -> Sequence[ListedNode]:
     """Ask EC2 for the nodes of a cluster that are pending or running, by group and in the order of their launch.
 
     Args:
@@ -62,7 +62,7 @@ def find_nodes(target: Target) -> Sequence[Node]:
         ]
     nodes, seen = [], Counter[str]()
     for group, _, instance, state in sorted(found):
-        nodes.append(Node(id=instance, node_group=group, index=seen[group], state=state))
+        nodes.append(ListedNode(id=instance, node_group=group, index=seen[group], state=state))
         seen[group] += 1
     return nodes
 
@@ -81,7 +81,7 @@ def node_problem(text: str) -> str | None:
     )
 
 
-def named_node(text: str, nodes: Sequence[Node], cluster: str) -> Node:
+def named_node(text: str, nodes: Sequence[ListedNode], cluster: str) -> ListedNode:
     """Return the node that a user names.
 
     Args:
@@ -98,7 +98,7 @@ def named_node(text: str, nodes: Sequence[Node], cluster: str) -> Node:
     return found
 
 
-def check_groups(names: Collection[str], nodes: Sequence[Node], cluster: str) -> None:
+def check_groups(names: Collection[str], nodes: Sequence[ListedNode], cluster: str) -> None:
     """Refuse node groups that have no node.
 
     Args:
@@ -114,7 +114,7 @@ def check_groups(names: Collection[str], nodes: Sequence[Node], cluster: str) ->
         raise ValueError(f"no node of {', '.join(missing)} lives in the cluster {cluster!r}: {_known(nodes)}")
 
 
-def _known(nodes: Sequence[Node]) -> str:
+def _known(nodes: Sequence[ListedNode]) -> str:
     counts = Counter(node.node_group for node in nodes)
     if not counts:
         return "no node of it is pending or running"

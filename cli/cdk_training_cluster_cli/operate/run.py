@@ -13,7 +13,7 @@ from cdk_training_cluster_cli.core.output import check_format, json_text
 from cdk_training_cluster_cli.core.target import Target
 from cdk_training_cluster_cli.core.times import parse_span
 from cdk_training_cluster_cli.operate.managed import OFFLINE, offline
-from cdk_training_cluster_cli.operate.nodes import Node, check_groups, find_nodes, named_node
+from cdk_training_cluster_cli.operate.nodes import ListedNode, check_groups, find_nodes, named_node
 from cdk_training_cluster_file.problems import printable
 
 _FORMATS = ("table", "json")
@@ -57,7 +57,7 @@ class Result:
         error: What it wrote to standard error.
     """
 
-    node: Node
+    node: ListedNode
     status: str = ""
     code: int | None = None
     output: str = ""
@@ -146,7 +146,7 @@ class Execution:
         self._show(results)
         return 0 if all(one.status == _SUCCESS for one in results) else _NO
 
-    def _chosen(self, node_groups: Sequence[str], names: Sequence[str]) -> list[Node]:
+    def _chosen(self, node_groups: Sequence[str], names: Sequence[str]) -> list[ListedNode]:
         nodes, cluster = find_nodes(self.target), self.target.name
         check_groups(node_groups, nodes, cluster)
         named = {named_node(name, nodes, cluster) for name in names}

@@ -12,7 +12,7 @@ import typer
 from cdk_training_cluster_cli.core.output import Document, Table, check_format, show
 from cdk_training_cluster_cli.core.target import Target
 from cdk_training_cluster_cli.core.times import parse_span
-from cdk_training_cluster_cli.operate.nodes import Node, find_nodes, named_node
+from cdk_training_cluster_cli.operate.nodes import ListedNode, find_nodes, named_node
 from cdk_training_cluster_cli.operate.power import NotDoneError, PowerFunction
 from cdk_training_cluster_cli.operate.wait import Waiting, wait_for
 from cdk_training_cluster_file.problems import printable
@@ -142,7 +142,7 @@ def _stops(nodes: Mapping[str, int]) -> str:
     return f"Stop {count} {'node' if count == 1 else 'nodes'} ({counts})? {_LOST}"
 
 
-def _called(node: Node) -> str:
+def _called(node: ListedNode) -> str:
     return f"{node.name} ({node.id})"
 
 

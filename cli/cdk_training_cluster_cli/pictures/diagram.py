@@ -10,7 +10,7 @@ from typing import Any
 from cdk_training_cluster import NodeFleet, TrainingCluster
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
-from cdk_training_cluster_cli.pictures.mermaid import Arrow, Group, Node, Shape, flowchart
+from cdk_training_cluster_cli.pictures.mermaid import Arrow, Box, Group, Shape, flowchart
 from cdk_training_cluster_file import ClusterFile, read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.building import built_stacks
 
@@ -91,7 +91,7 @@ def architecture(cluster: ClusterFile) -> str:
                     id="nNetwork", title=_network(cluster, resources), inner=[*_file_system(made), _node_groups(made)]
                 ),
                 Group(id="nFunctions", title="Functions", inner=functions),
-                *(Node(id=each, lines=[f"AWS API: {each.removeprefix('nApi')}"]) for each in others),
+                *(Box(id=each, lines=[f"AWS API: {each.removeprefix('nApi')}"]) for each in others),
                 _topic(resources),
             ],
             arrows,
@@ -111,7 +111,7 @@ def _network(cluster: ClusterFile, resources: Resources) -> str:
 
 
 def _node_groups(made: TrainingCluster) -> Group:
-    groups = [Node(id=f"nGroup{number}", lines=[*_node_group(each)]) for number, each in enumerate(made.node_groups)]
+    groups = [Box(id=f"nGroup{number}", lines=[*_node_group(each)]) for number, each in enumerate(made.node_groups)]
     return Group(id=_NODES, title=f"Node groups in {made.network.availability_zone}", inner=groups)
 
 
@@ -125,9 +125,9 @@ def _node_group(fleet: NodeFleet) -> Iterator[str]:
         yield f"Warm pool: {group.warm_pool.size} stopped nodes"
 
 
-def _scheduler(made: TrainingCluster) -> Iterator[Node]:
+def _scheduler(made: TrainingCluster) -> Iterator[Box]:
     if made.orchestrator.kind is not OrchestratorKind.NONE:
-        yield Node(id="nScheduler", lines=[made.orchestrator.kind.value, *made.orchestrator.describe()])
+        yield Box(id="nScheduler", lines=[made.orchestrator.kind.value, *made.orchestrator.describe()])
 
 
 def _scheduler_arrows(made: TrainingCluster) -> Iterator[Arrow]:
@@ -136,26 +136,26 @@ def _scheduler_arrows(made: TrainingCluster) -> Iterator[Arrow]:
     )
 
 
-def _topic(resources: Resources) -> Node:
+def _topic(resources: Resources) -> Box:
     alarms, emails = (len(_of(resources, kind)) for kind in ("AWS::CloudWatch::Alarm", "AWS::SNS::Subscription"))
-    return Node(id=_TOPIC, lines=["Alert topic", f"{alarms} alarms notify it", f"E-mail addresses: {emails}"])
+    return Box(id=_TOPIC, lines=["Alert topic", f"{alarms} alarms notify it", f"E-mail addresses: {emails}"])
 
 
-def _file_system(made: TrainingCluster) -> Iterator[Node]:
+def _file_system(made: TrainingCluster) -> Iterator[Box]:
     files = made.file_system
     if files is not None:
         size = "existing" if files.settings is None else files.settings.describe()
-        yield Node(id=_FILES, lines=["FSx for Lustre", size], shape=Shape.STORE)
+        yield Box(id=_FILES, lines=["FSx for Lustre", size], shape=Shape.STORE)
 
 
-def _buckets(resources: Resources) -> Iterator[Node]:
+def _buckets(resources: Resources) -> Iterator[Box]:
     for name in sorted(_of(resources, *_BUCKETS)):
         kept = resources[name].get("DeletionPolicy", "Delete").startswith("Retain")
         lines = [f"{_BUCKETS[resources[name]['Type']]}: {_short(name)}", *["retained"] * kept]
-        yield Node(id=f"n{name}", lines=lines, shape=Shape.STORE)
+        yield Box(id=f"n{name}", lines=lines, shape=Shape.STORE)
     for name, link in _links(resources).items():
         if _bucket_of(name, link, resources) == f"n{name}":
-            yield Node(id=f"n{name}", lines=[str(link["DataRepositoryPath"])], shape=Shape.STORE)
+            yield Box(id=f"n{name}", lines=[str(link["DataRepositoryPath"])], shape=Shape.STORE)
 
 
 def _storage_arrows(made: TrainingCluster, resources: Resources) -> Iterator[Arrow]:
@@ -185,12 +185,12 @@ def _bucket_of(name: str, link: Mapping[str, Any], resources: Resources) -> str:
     return f"n{next((each for each in _references(link['DataRepositoryPath']) if each in buckets), name)}"
 
 
-def _functions(made: TrainingCluster) -> Iterator[Node]:
+def _functions(made: TrainingCluster) -> Iterator[Box]:
     for each in made.guardrails:
         minutes = each.spec.every.total_seconds() / 60
         runs = "every minute" if minutes == 1 else f"every {minutes:g} minutes"
         title = each.spec.called.removeprefix("the ").capitalize()
-        yield Node(id=_id(each), lines=[f"{title}, {runs}", *each.describe()], shape=Shape.FUNCTION)
+        yield Box(id=_id(each), lines=[f"{title}, {runs}", *each.describe()], shape=Shape.FUNCTION)
 
 
 def _id(guardrail: Guardrail) -> str:

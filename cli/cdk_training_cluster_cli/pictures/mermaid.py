@@ -21,7 +21,7 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class Box:
     """A node of a flowchart.
 
     Attributes:
@@ -40,14 +40,14 @@ class Group:
     """A frame around nodes.
 
     Attributes:
-        id: As for `Node`.
+        id: As for `Box`.
         title: The title.
         inner: The nodes and frames in the frame.
     """
 
     id: str
     title: str
-    inner: Sequence["Node | Group"]
+    inner: Sequence["Box | Group"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Arrow:
     lines: Sequence[str]
 
 
-def flowchart(parts: Sequence[Node | Group], arrows: Sequence[Arrow]) -> str:
+def flowchart(parts: Sequence[Box | Group], arrows: Sequence[Arrow]) -> str:
     """Return a flowchart from left to right.
 
     Args:
@@ -76,9 +76,9 @@ def flowchart(parts: Sequence[Node | Group], arrows: Sequence[Arrow]) -> str:
     return "\n".join(["flowchart LR", *_drawn(parts, "  "), *drawn, ""])
 
 
-def _drawn(parts: Sequence[Node | Group], indent: str) -> Iterator[str]:
+def _drawn(parts: Sequence[Box | Group], indent: str) -> Iterator[str]:
     for part in parts:
-        if isinstance(part, Node):
+        if isinstance(part, Box):
             before, after = part.shape.value
             yield f"{indent}{part.id}{before}{_label(part.lines)}{after}"
         else:

@@ -22,8 +22,8 @@ from cdk_training_cluster.orchestrators.batch.settings import (
 )
 from cdk_training_cluster_file.fields import Count
 from cdk_training_cluster_file.forms import text_of, within
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.orchestrators.engine import EngineSettings
-from cdk_training_cluster_file.settings import Settings
 
 _Name = Annotated[str, text_of(BATCH_NAME)]
 

@@ -11,12 +11,12 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from cdk_training_cluster.cluster.orchestrator import NoOrchestrator, Orchestrator
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_file.capacity import EMPTY
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.orchestrators.batch import BatchSettings
 from cdk_training_cluster_file.orchestrators.eks import EksSettings
 from cdk_training_cluster_file.orchestrators.engine import EngineSettings
 from cdk_training_cluster_file.orchestrators.hyperpod import HyperPodSettings
 from cdk_training_cluster_file.orchestrators.slurm import SlurmSettings
-from cdk_training_cluster_file.settings import Settings
 
 NONE = "none"
 """The word for no engine: Auto Scaling groups launch the nodes."""

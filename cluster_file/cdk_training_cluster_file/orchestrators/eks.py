@@ -26,8 +26,8 @@ from cdk_training_cluster.validation.rule import refuse
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.orchestrators.engine import EngineSettings
-from cdk_training_cluster_file.settings import Settings
 
 
 class SystemNodeSettings(Settings):

@@ -7,7 +7,7 @@ from constructs import Construct
 from cdk_training_cluster import TrainingCluster
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 
 
 class EngineSettings(Settings):

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from cdk_training_cluster.capacity.choices import OnIdle
-from cdk_training_cluster.capacity.purchase import Purchase
-from cdk_training_cluster.capacity.settings import (
+from cdk_training_cluster.capacity.limits import (
     FLEET_PRICE,
     SPOT_PRICE,
     InstanceCount,
@@ -22,6 +21,7 @@ from cdk_training_cluster.capacity.settings import (
     refuse,
     together_problems,
 )
+from cdk_training_cluster.capacity.purchase import Purchase
 from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.validation.kinds import checked
 

@@ -9,7 +9,7 @@ from aws_cdk import Token
 from aws_cdk import aws_autoscaling as autoscaling
 
 from cdk_training_cluster.capacity.choices import OnIdle, UntilCancelled
-from cdk_training_cluster.capacity.settings import ids_alone, price_text
+from cdk_training_cluster.capacity.limits import ids_alone, price_text
 from cdk_training_cluster.core.encryption import KeyUser
 from cdk_training_cluster.validation.checks import is_unknown
 

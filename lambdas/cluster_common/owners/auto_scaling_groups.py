@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.owners.ec2_nodes import terminate
-from cluster_common.owners.groups import Activity, Node, OwnedGroup, is_old
+from cluster_common.owners.groups import Activity, OwnedGroup, OwnedNode, is_old
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, STACK_ID_TAG
@@ -249,7 +249,7 @@ def auto_scaling_group(
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
     states = [instance["LifecycleState"] for instance in instances]
     nodes = {
-        instance["InstanceId"]: Node(
+        instance["InstanceId"]: OwnedNode(
             state=instance["LifecycleState"],
             protected=instance.get("ProtectedFromScaleIn", False),
             template=_template(instance.get("LaunchTemplate", {})),

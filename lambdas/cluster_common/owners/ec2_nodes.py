@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code, error_text
-from cluster_common.owners.groups import Node
+from cluster_common.owners.groups import OwnedNode
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
@@ -17,7 +17,7 @@ IN_SERVICE = "InService"
 """What messages and decisions call a node that runs, whatever its owner calls it."""
 
 
-def read_ec2_nodes(client: "EC2Client", tags: Mapping[str, str]) -> dict[str, Node]:
+def read_ec2_nodes(client: "EC2Client", tags: Mapping[str, str]) -> dict[str, OwnedNode]:
     """Return the instances with all of some tags that run or are about to, by id. EC2 bills no others.
 
     Args:
@@ -31,7 +31,7 @@ def read_ec2_nodes(client: "EC2Client", tags: Mapping[str, str]) -> dict[str, No
     paginator = client.get_paginator("describe_instances")
     pages = paginator.paginate(Filters=filters, PaginationConfig={"PageSize": _PAGE_SIZE})
     return {
-        one.get("InstanceId", ""): Node(
+        one.get("InstanceId", ""): OwnedNode(
             state=IN_SERVICE if one.get("State", {}).get("Name") == "running" else "Pending"
         )
         for page in pages
@@ -53,7 +53,7 @@ def terminate(client: "EC2Client", ids: list[str]) -> None:
             client.terminate_instances(InstanceIds=left)
 
 
-def states(nodes: Mapping[str, Node]) -> tuple[int, tuple[str, ...]]:
+def states(nodes: Mapping[str, OwnedNode]) -> tuple[int, tuple[str, ...]]:
     """Return how many nodes are in service, and the states of the others."""
     others = tuple(sorted(node.state for node in nodes.values() if node.state != IN_SERVICE))
     return len(nodes) - len(others), others

@@ -38,7 +38,7 @@ class Activity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class OwnedNode:
     """One node of a group.
 
     Attributes:
@@ -116,7 +116,7 @@ class OwnedGroup:
     keeps_excess: bool | None = None
     busy: bool = False
     deleting: bool = False
-    nodes: Mapping[str, Node] = field(default_factory=dict)
+    nodes: Mapping[str, OwnedNode] = field(default_factory=dict)
     templates: frozenset[str] = frozenset()
     tags: Mapping[str, str] = field(default_factory=dict, repr=False)
     engine_sized: bool = False

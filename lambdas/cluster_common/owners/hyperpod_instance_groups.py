@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from cluster_common.clients import Untyped
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.owners.ec2_nodes import IN_SERVICE, states
-from cluster_common.owners.groups import Activity, Node, OwnedGroup
+from cluster_common.owners.groups import Activity, OwnedGroup, OwnedNode
 from cluster_common.owners.kinds import HYPERPOD_INSTANCE_GROUP
 from cluster_common.owners.named_owners import Named, NamedOwners
 from cluster_common.owners.node_owner import OwnerBusyError
@@ -155,15 +155,15 @@ class HyperPodInstanceGroups(NamedOwners):
         answer: Mapping[str, Any] = self._client.describe_cluster(ClusterName=cluster)
         return answer
 
-    def _read_nodes(self, cluster: str, group: str) -> dict[str, Node]:
+    def _read_nodes(self, cluster: str, group: str) -> dict[str, OwnedNode]:
         request = {"ClusterName": cluster, "InstanceGroupNameContains": group, "MaxResults": _PAGE}
-        nodes: dict[str, Node] = {}
+        nodes: dict[str, OwnedNode] = {}
         while True:
             answer = self._client.list_cluster_nodes(**request)
             for one in answer["ClusterNodeSummaries"]:
                 state = one["InstanceStatus"]["Status"]
                 if one["InstanceGroupName"] == group and state not in _GONE:
-                    nodes[one["InstanceId"]] = Node(
+                    nodes[one["InstanceId"]] = OwnedNode(
                         state=_STATES.get(state, state),
                         instance_type=one["InstanceType"],
                         launched=one["LaunchTime"],

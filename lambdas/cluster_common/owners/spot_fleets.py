@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster_common.errors import AWS_ERRORS, error_code
 from cluster_common.owners.ec2_nodes import terminate
-from cluster_common.owners.groups import Activity, Node, OwnedGroup
+from cluster_common.owners.groups import Activity, OwnedGroup, OwnedNode
 from cluster_common.owners.kinds import SPOT_FLEET
 from cluster_common.owners.named_owners import Named, NamedOwners
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
@@ -169,7 +169,7 @@ class SpotFleets(NamedOwners):
             busy=state in _BUSY,
             deleting=state in _GOING,
             nodes={
-                node.get("InstanceId", ""): Node(
+                node.get("InstanceId", ""): OwnedNode(
                     state=node.get("InstanceHealth", ""), unhealthy=node.get("InstanceHealth") == "unhealthy"
                 )
                 for node in nodes

@@ -12,7 +12,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo, instance_type_info, instance_type_names
 from cdk_training_cluster_file.forms import Choice, Text
-from cdk_training_cluster_file.settings import Settings
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_manifests.hyperpod.recipes import IMAGE_REGIONS, RECIPES, Recipe
 
 Count = Annotated[StrictInt, Field(ge=1)]

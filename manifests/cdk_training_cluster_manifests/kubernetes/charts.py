@@ -9,10 +9,10 @@ from importlib import resources
 from typing import Any
 
 from cdk_training_cluster.nodes.gpu_sharing import SharingMethod
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GPU, GroupNodes, affinity_to
 from cdk_training_cluster_manifests.kubernetes.objects import as_yaml
 from cdk_training_cluster_manifests.kubernetes.volcano import SCHEDULER
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 _SYSTEM = {"key": "CriticalAddonsOnly", "operator": "Exists"}
 
@@ -67,7 +67,7 @@ def all_charts() -> Mapping[str, Chart]:
     return {name: Chart(**row) for name, row in tomllib.loads(text).items()}
 
 
-def releases(wanted: Wanted) -> Sequence[Release]:
+def releases(wanted: KubernetesCluster) -> Sequence[Release]:
     """Return what a cluster installs, in this order.
 
     Args:
@@ -79,7 +79,7 @@ def releases(wanted: Wanted) -> Sequence[Release]:
     ]
 
 
-def _chosen(wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
+def _chosen(wanted: KubernetesCluster) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
     nvidia = [each for each in wanted.groups if each.info.has_nvidia_gpus]
     settings = wanted.settings
     if not wanted.hyperpod:
@@ -99,7 +99,9 @@ def _chosen(wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Any], Sequence[s
         yield "opencost", _opencost(wanted), ()
 
 
-def _plugins(wanted: Wanted, nvidia: Sequence[GroupNodes]) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
+def _plugins(
+    wanted: KubernetesCluster, nvidia: Sequence[GroupNodes]
+) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
     with_efa = [each for each in wanted.groups if each.efas]
     if with_efa:
         labels = {"values": _types(with_efa)}
@@ -226,11 +228,11 @@ def _kueue() -> Mapping[str, Any]:
     }
 
 
-def _karpenter(wanted: Wanted) -> Mapping[str, Any]:
+def _karpenter(wanted: KubernetesCluster) -> Mapping[str, Any]:
     return {"settings": {"clusterName": wanted.name}, "serviceAccount": {"name": "karpenter"}}
 
 
-def _opencost(wanted: Wanted) -> Mapping[str, Any]:
+def _opencost(wanted: KubernetesCluster) -> Mapping[str, Any]:
     # OpenCost takes the On-Demand price of each node's type from AWS's price list, which needs no credentials. Its
     # custom prices are one price of a CPU, a GiB and a GPU for all nodes.
     # https://opencost.io/docs/configuration/aws

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.objects import Object
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from cluster_contract import node_files
 
 _PACKAGE = "/opt/cdk-training-cluster/scripts/job"
@@ -101,7 +101,7 @@ _RULES = [
 _LITTLE = {"cpu": "100m", "memory": "64Mi"}
 
 
-def runs_on_nodes(wanted: Wanted) -> bool:
+def runs_on_nodes(wanted: KubernetesCluster) -> bool:
     """Say whether the nodes have the package: those that Karpenter launches are not set up by the cluster.
 
     Args:
@@ -110,7 +110,7 @@ def runs_on_nodes(wanted: Wanted) -> bool:
     return not wanted.settings.karpenter
 
 
-def command(wanted: Wanted, program: str) -> Sequence[str]:
+def command(wanted: KubernetesCluster, program: str) -> Sequence[str]:
     """Return the command that trains.
 
     Args:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.group_nodes import affinity_to
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from cluster_contract import node_files
 
 KEY = "cdk-training-cluster/drained"
@@ -34,7 +34,7 @@ _CLAIM = "authentication.kubernetes.io/node-name"
 _UNCHANGED = ("metadata.?labels", "metadata.?ownerReferences", "metadata.?finalizers", "spec.?unschedulable")
 
 
-def drained_nodes(wanted: Wanted) -> Sequence[Object]:
+def drained_nodes(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return the DaemonSet, on the nodes of all node groups, and what it may do.
 
     Args:
@@ -115,7 +115,7 @@ def _equal(template: str) -> str:
     return f"{template.format('object')} == {template.format('oldObject')}"
 
 
-def _daemon_set(wanted: Wanted) -> Object:
+def _daemon_set(wanted: KubernetesCluster) -> Object:
     labels = {"app.kubernetes.io/name": _NAME}
     pod: dict[str, Any] = {
         "serviceAccountName": _NAME,

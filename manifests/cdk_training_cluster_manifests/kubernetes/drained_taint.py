@@ -51,7 +51,7 @@ def _sentence(file: Path) -> str:
     return lines[0] if lines else file.name
 
 
-class Node:
+class KubernetesNode:
     """The Node object of this node.
 
     Args:
@@ -129,7 +129,7 @@ class Watch:
         node: The Node object.
     """
 
-    def __init__(self, folder: Path, node: Node) -> None:
+    def __init__(self, folder: Path, node: KubernetesNode) -> None:
         self._folder, self._node = folder, node
         self._wait = _LOOK_SECONDS
         self._known: object = ...  # not yet known
@@ -172,7 +172,7 @@ def main(folder: str, key: str) -> None:
     # The first process of a container gets no signal without a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     address = os.environ["KUBERNETES_SERVICE_HOST"], int(os.environ["KUBERNETES_SERVICE_PORT"])
-    node = Node(os.environ["NODE_NAME"], key=key, address=address, credentials=_CREDENTIALS)
+    node = KubernetesNode(os.environ["NODE_NAME"], key=key, address=address, credentials=_CREDENTIALS)
     watch = Watch(Path(folder), node)
     while True:
         time.sleep(watch.look(time.monotonic()))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cdk_training_cluster_manifests.kubernetes.argocd import applications
 from cdk_training_cluster_manifests.kubernetes.charts import helmfile, releases, value_files
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.drained_nodes import drained_nodes
 from cdk_training_cluster_manifests.kubernetes.job_pods import job_policy, service_accounts
 from cdk_training_cluster_manifests.kubernetes.jobs import job_files, runtimes
@@ -15,10 +16,9 @@ from cdk_training_cluster_manifests.kubernetes.readme import readme
 from cdk_training_cluster_manifests.kubernetes.scaled_job import scaled_jobs
 from cdk_training_cluster_manifests.kubernetes.storage import volumes
 from cdk_training_cluster_manifests.kubernetes.volcano import volcano_queues
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 
-def generated_files(wanted: Wanted) -> Mapping[str, str]:
+def generated_files(wanted: KubernetesCluster) -> Mapping[str, str]:
     """Return the files that are generated, by path.
 
     Args:
@@ -52,7 +52,7 @@ def generated_files(wanted: Wanted) -> Mapping[str, str]:
     }
 
 
-def _manifests(wanted: Wanted) -> Mapping[str, Sequence[Object]]:
+def _manifests(wanted: KubernetesCluster) -> Mapping[str, Sequence[Object]]:
     """Return the objects that `kubectl apply -k` makes, by file, in the order in which they need each other."""
     settings = wanted.settings
     # Task governance makes these of its own, and undoes what others change in them.

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.cluster_run import NODE_FOLDERS
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GPU, NEURON
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
 from cdk_training_cluster_manifests.kubernetes.quotas import PRIORITIES, QUEUE_ANNOTATION
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 _NAME, _QUEUES = "cdk-training-cluster-job-pods", "cdk-training-cluster-job-queues"
 _API = "admissionregistration.k8s.io/v1"
@@ -49,7 +49,7 @@ _OF_KUEUE = {
 _DEVICES = "each.?resources.?limits.orValue({})"
 
 
-def service_accounts(wanted: Wanted) -> Sequence[Object]:
+def service_accounts(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return the service account of each team, whose pods get the job role.
 
     Args:
@@ -58,7 +58,7 @@ def service_accounts(wanted: Wanted) -> Sequence[Object]:
     return [an_object("ServiceAccount", JOB_SERVICE_ACCOUNT, namespace=team.namespace) for team in wanted.teams]
 
 
-def job_policy(wanted: Wanted) -> Sequence[Object]:
+def job_policy(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return what keeps pods of teams from their node, whose role may do more than a job may, and from other teams.
 
     A pod in the node's network reaches the instance metadata service, and a privileged one the whole node. One with a
@@ -153,13 +153,13 @@ def job_policy(wanted: Wanted) -> Sequence[Object]:
     return [*_bound(_NAME, spec), *(_bound(_QUEUES, _queue_policy(wanted)) if volcano else ())]
 
 
-def _of_teams(wanted: Wanted) -> Object:
+def _of_teams(wanted: KubernetesCluster) -> Object:
     names = [team.namespace for team in wanted.teams]
     selected = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}
     return {"namespaceSelector": {"matchExpressions": [selected]}}
 
 
-def _queue_policy(wanted: Wanted) -> Object:
+def _queue_policy(wanted: KubernetesCluster) -> Object:
     """Return what keeps jobs in the queue of their team: Volcano itself takes the name of any queue.
 
     Source: https://github.com/volcano-sh/volcano/issues/5251

@@ -8,11 +8,11 @@ from typing import Any
 from cdk_training_cluster.nodes.bootstrap.environment import DEFAULT_ENVIRONMENT
 from cdk_training_cluster.nodes.job_role import JOB_SERVICE_ACCOUNT
 from cdk_training_cluster_manifests.kubernetes import cluster_run, kueue
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster, Team
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GroupNodes
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object, plain
 from cdk_training_cluster_manifests.kubernetes.quotas import QUEUE_ANNOTATION
 from cdk_training_cluster_manifests.kubernetes.storage import CLAIM
-from cdk_training_cluster_manifests.kubernetes.wanted import Team, Wanted
 
 DEFAULT_IMAGE = "public.ecr.aws/deep-learning-containers/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-ec2"
 """AWS's Deep Learning Container with PyTorch, NCCL and EFA.
@@ -29,7 +29,7 @@ _RESTARTS = 10
 _NORMAL = "normal"
 
 
-def image_of(wanted: Wanted, nodes: GroupNodes) -> str | None:
+def image_of(wanted: KubernetesCluster, nodes: GroupNodes) -> str | None:
     """Return the image of a group's jobs. None: the file has to name one.
 
     Args:
@@ -40,7 +40,7 @@ def image_of(wanted: Wanted, nodes: GroupNodes) -> str | None:
     return wanted.settings.image or (DEFAULT_IMAGE if fits else None)
 
 
-def trains(wanted: Wanted, nodes: GroupNodes) -> bool:
+def trains(wanted: KubernetesCluster, nodes: GroupNodes) -> bool:
     """Say whether jobs that take whole nodes run on a group.
 
     Args:
@@ -50,7 +50,7 @@ def trains(wanted: Wanted, nodes: GroupNodes) -> bool:
     return bool(nodes.accelerators) and nodes.sharing is None and image_of(wanted, nodes) is not None
 
 
-def runtimes(wanted: Wanted) -> Sequence[Object]:
+def runtimes(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return for each team and group how a training job runs there: its pods, volumes and environment.
 
     Args:
@@ -64,7 +64,7 @@ def runtimes(wanted: Wanted) -> Sequence[Object]:
     ]
 
 
-def _runtime(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+def _runtime(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Object:
     volcano = wanted.settings.queues == "volcano"
     node = {
         "name": "node",
@@ -107,7 +107,7 @@ def _processes(nodes: GroupNodes) -> int:
     return next((each.cores_per_device for each in nodes.info.accelerators if each.cores_per_device), 1)
 
 
-def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
+def _pod(wanted: KubernetesCluster, nodes: GroupNodes) -> Mapping[str, Any]:
     volumes: list[Object] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     if wanted.file_system is not None:
         volumes.append({"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}})
@@ -125,7 +125,7 @@ def _pod(wanted: Wanted, nodes: GroupNodes) -> Mapping[str, Any]:
     }
 
 
-def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> Object:
+def _container(wanted: KubernetesCluster, nodes: GroupNodes, asked: Mapping[str, str]) -> Object:
     file_system = wanted.file_system
     # NCCL's default of the nodes holds in pods too: no bridge of containers is the way to another node.
     environment = {**DEFAULT_ENVIRONMENT, **nodes.group.environment}
@@ -152,14 +152,14 @@ def _container(wanted: Wanted, nodes: GroupNodes, asked: Mapping[str, str]) -> O
     }
 
 
-def _in_queue(wanted: Wanted, team: Team, made: Object) -> Object:
+def _in_queue(wanted: KubernetesCluster, team: Team, made: Object) -> Object:
     """Put a job into its team's queue."""
     if wanted.settings.queues == "kueue":
         made["metadata"]["labels"] = kueue.job_labels(wanted, team, _NORMAL)
     return made
 
 
-def job_files(wanted: Wanted) -> Mapping[str, Object]:
+def job_files(wanted: KubernetesCluster) -> Mapping[str, Object]:
     """Return the jobs to begin with, by the name of their file, in the namespace of the first team that may run them.
 
     Args:
@@ -179,7 +179,7 @@ def job_files(wanted: Wanted) -> Mapping[str, Object]:
     return found
 
 
-def _train_job(wanted: Wanted, team: Team, nodes: GroupNodes, name: str, trainer: Object) -> Object:
+def _train_job(wanted: KubernetesCluster, team: Team, nodes: GroupNodes, name: str, trainer: Object) -> Object:
     # The name is a part of host names: letters first, at most 63.
     # https://github.com/kubeflow/trainer/blob/v2.3.0/pkg/apis/trainer/v1alpha1/trainjob_types.go
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": nodes.name}
@@ -194,7 +194,7 @@ def _train_job(wanted: Wanted, team: Team, nodes: GroupNodes, name: str, trainer
     return _in_queue(wanted, team, job)
 
 
-def program_of(wanted: Wanted) -> PurePosixPath:
+def program_of(wanted: KubernetesCluster) -> PurePosixPath:
     """Return the program of the user that a training job runs.
 
     Args:
@@ -204,13 +204,13 @@ def program_of(wanted: Wanted) -> PurePosixPath:
     return PurePosixPath(folder) / PROGRAM
 
 
-def _training(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+def _training(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Object:
     own = team.nodes[nodes.name] or wanted.usable(team)[nodes.name]
     command = cluster_run.command(wanted, str(program_of(wanted)))
     return _train_job(wanted, team, nodes, "fsdp", {"numNodes": own, "command": command})
 
 
-def _nccl_test(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+def _nccl_test(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Object:
     program = resources.files(__package__).joinpath("all_reduce.py").read_text(encoding="utf-8")
     return _train_job(
         wanted,
@@ -229,7 +229,7 @@ def _nccl_test(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
     )
 
 
-def share_job(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
+def share_job(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Object:
     """Return a job of one accelerator or share, which shows what it got.
 
     Args:
@@ -247,7 +247,7 @@ def share_job(wanted: Wanted, team: Team, nodes: GroupNodes) -> Object:
     return _in_queue(wanted, team, job)
 
 
-def pod_of_a_share(wanted: Wanted, nodes: GroupNodes) -> Object:
+def pod_of_a_share(wanted: KubernetesCluster, nodes: GroupNodes) -> Object:
     """Return the pod of such a job.
 
     Args:

@@ -7,9 +7,9 @@ from cdk_training_cluster import Capacity
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.layouts import wants_efa
 from cdk_training_cluster.orchestrators.eks.node_groups import GPU_ACCESS, labels
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GroupNodes
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object, plain
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from cluster_contract.tags import CLUSTER_TAG
 
 PLACES = ("NODE_ROLE_NAME", "NODE_SUBNET_ID", "NODE_SECURITY_GROUP_ID", "CLUSTER_SECURITY_GROUP_ID", "IMAGE_ALIAS")
@@ -18,7 +18,7 @@ PLACES = ("NODE_ROLE_NAME", "NODE_SUBNET_ID", "NODE_SECURITY_GROUP_ID", "CLUSTER
 _ROOT_GIB = 200
 
 
-def node_pools(wanted: Wanted) -> Sequence[Object]:
+def node_pools(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return a node pool and a node class for each group; `launchable` says which.
 
     Args:
@@ -64,7 +64,7 @@ def _reservations(capacity: Capacity) -> Sequence[str]:
     return [*capacity.reservation_ids, *capacity.block_ids]
 
 
-def _pool(wanted: Wanted, nodes: GroupNodes) -> Object:
+def _pool(wanted: KubernetesCluster, nodes: GroupNodes) -> Object:
     requirements = [
         _one_of("node.kubernetes.io/instance-type", nodes.group.instance_types),
         _one_of("topology.kubernetes.io/zone", [wanted.zone]),
@@ -109,7 +109,7 @@ def _one_of(key: str, values: Sequence[str]) -> Mapping[str, Any]:
     return {"key": key, "operator": "In", "values": [*values]}
 
 
-def _class(wanted: Wanted, nodes: GroupNodes) -> Object:
+def _class(wanted: KubernetesCluster, nodes: GroupNodes) -> Object:
     group = nodes.group
     reservations = [{"id": each} for each in _reservations(group.capacity)]
     placement = group.capacity.placement_group

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster, Team
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object, plain
 from cdk_training_cluster_manifests.kubernetes.quotas import number, written
-from cdk_training_cluster_manifests.kubernetes.wanted import Team, Wanted
 
 _API = "kueue.x-k8s.io/v1beta2"
 
@@ -18,7 +18,7 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """What names the priority of a job."""
 
 
-def job_labels(wanted: Wanted, team: Team, priority: str) -> dict[str, str]:
+def job_labels(wanted: KubernetesCluster, team: Team, priority: str) -> dict[str, str]:
     """Return the labels that put a job into its team's queue.
 
     Args:
@@ -32,7 +32,7 @@ def job_labels(wanted: Wanted, team: Team, priority: str) -> dict[str, str]:
     return {QUEUE_LABEL: LOCAL_QUEUE, PRIORITY_LABEL: priority}
 
 
-def kueue_queues(wanted: Wanted) -> Sequence[Object]:
+def kueue_queues(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return flavours, and a queue for each team.
 
     Args:
@@ -52,7 +52,7 @@ def kueue_queues(wanted: Wanted) -> Sequence[Object]:
     return [*flavors, cohort, *queues]
 
 
-def _cluster_queue(wanted: Wanted, team: Team) -> Object:
+def _cluster_queue(wanted: KubernetesCluster, team: Team) -> Object:
     # Every flavour has every covered resource, in the same order; what a group lacks is 0 there.
     # https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#resource-groups
     covered = list(dict.fromkeys(name for each in wanted.groups for name in each.of_nodes(1)))

@@ -6,8 +6,8 @@ from importlib import resources
 import yaml
 
 from cdk_training_cluster_manifests.kubernetes import karpenter, storage
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.jobs import PROGRAM, WORKSPACE
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 _PLACES: Mapping[str, str] = {
     "FILE_SYSTEM_ID": "the output FileSystemId of the foundation's stack",
@@ -35,7 +35,7 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def places(wanted: Wanted) -> Sequence[str]:
+def places(wanted: KubernetesCluster) -> Sequence[str]:
     """Return the values that exist after the deployment only.
 
     Args:
@@ -47,7 +47,7 @@ def places(wanted: Wanted) -> Sequence[str]:
     ]
 
 
-def overlay_files(wanted: Wanted, known: Mapping[str, str]) -> Mapping[str, str]:
+def overlay_files(wanted: KubernetesCluster, known: Mapping[str, str]) -> Mapping[str, str]:
     """Return the overlay as it is before its user changes it, by path.
 
     Args:

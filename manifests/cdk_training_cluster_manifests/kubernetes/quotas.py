@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster, Team
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
-from cdk_training_cluster_manifests.kubernetes.wanted import Team, Wanted
 
 PRIORITIES: Mapping[str, tuple[int, str]] = {
     "urgent": (3000, "Preempts the jobs of its team that are not urgent."),
@@ -22,7 +22,7 @@ QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 _MILLI, _MEBI = "m", "Mi"
 
 
-def total(wanted: Wanted, nodes: Mapping[str, int]) -> dict[str, str]:
+def total(wanted: KubernetesCluster, nodes: Mapping[str, int]) -> dict[str, str]:
     """Return what some nodes of each group offer together, by the resource's name.
 
     Args:
@@ -57,7 +57,7 @@ def written(name: str, amount: int) -> str:
     return f"{amount}{_MEBI}" if name == "memory" or name.startswith("hugepages-") else str(amount)
 
 
-def namespaces(wanted: Wanted) -> Sequence[Object]:
+def namespaces(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return a namespace for each team.
 
     Args:
@@ -71,7 +71,7 @@ def namespaces(wanted: Wanted) -> Sequence[Object]:
     return made
 
 
-def limits(wanted: Wanted) -> Sequence[Object]:
+def limits(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return what the pods of each team may ask for: together, and one of them.
 
     Args:
@@ -80,7 +80,7 @@ def limits(wanted: Wanted) -> Sequence[Object]:
     return [each for team in wanted.teams for each in (_quota(wanted, team), _range(wanted, team))]
 
 
-def _quota(wanted: Wanted, team: Team) -> Object:
+def _quota(wanted: KubernetesCluster, team: Team) -> Object:
     # Of extended resources a quota knows requests alone.
     # https://kubernetes.io/docs/concepts/policy/resource-quotas/#resource-quota-for-extended-resources
     most = total(wanted, wanted.usable(team))
@@ -92,7 +92,7 @@ def _quota(wanted: Wanted, team: Team) -> Object:
     )
 
 
-def _range(wanted: Wanted, team: Team) -> Object:
+def _range(wanted: KubernetesCluster, team: Team) -> Object:
     """Return defaults, without which the quota refuses a pod that asks for nothing, and one node as the most."""
     cpu = max(number(each.whole_node["cpu"]) for each in wanted.groups)
     memory = max(number(each.whole_node["memory"]) for each in wanted.groups)
@@ -105,7 +105,7 @@ def _range(wanted: Wanted, team: Team) -> Object:
     return an_object("LimitRange", "containers", namespace=team.namespace, spec={"limits": [limit]})
 
 
-def priorities(wanted: Wanted) -> Sequence[Object]:
+def priorities(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return the priorities of pods, and with Kueue those of jobs.
 
     Args:

@@ -6,14 +6,14 @@ from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.orchestrators.eks.node_groups import NODE_GROUP_LABEL
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
+from cdk_training_cluster_manifests.kubernetes.cluster import FileSystem, KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.governance import Governance
 from cdk_training_cluster_manifests.kubernetes.group_nodes import HYPERPOD_LABEL, GroupNodes
-from cdk_training_cluster_manifests.kubernetes.wanted import FileSystem, Wanted
 
 _CHECKPOINTS = "checkpoints"
 
 
-def wanted_of(cluster: ClusterFile) -> Wanted:
+def wanted_of(cluster: ClusterFile) -> KubernetesCluster:
     """Return what the folder of a cluster file is generated from.
 
     Args:
@@ -35,8 +35,12 @@ def wanted_of(cluster: ClusterFile) -> Wanted:
         )
         for group in groups
     ]
-    minutes = {} if cluster.idle is None else {"idle_minutes": cluster.idle.window_minutes or Wanted.idle_minutes}
-    return Wanted(
+    minutes = (
+        {}
+        if cluster.idle is None
+        else {"idle_minutes": cluster.idle.window_minutes or KubernetesCluster.idle_minutes}
+    )
+    return KubernetesCluster(
         name=cluster.name,
         region=cluster.region,
         zone=cluster.availability_zone,

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from cdk_training_cluster_manifests.kubernetes import drained_nodes
 from cdk_training_cluster_manifests.kubernetes.charts import Release
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.governance import quota_command
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GroupNodes
 from cdk_training_cluster_manifests.kubernetes.jobs import PROGRAM, image_of, program_of
 from cdk_training_cluster_manifests.kubernetes.karpenter import launchable
 from cdk_training_cluster_manifests.kubernetes.overlay import places
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 _PAGE = """\
 # Kubernetes on {name}
@@ -57,7 +57,7 @@ _CHANGED_PRIORITY = (
 )
 
 
-def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) -> str:
+def readme(wanted: KubernetesCluster, installed: Sequence[Release], jobs: Sequence[str]) -> str:
     """Return the page.
 
     Args:
@@ -121,7 +121,7 @@ def readme(wanted: Wanted, installed: Sequence[Release], jobs: Sequence[str]) ->
     )
 
 
-def _how_it_gets_there(wanted: Wanted) -> str:
+def _how_it_gets_there(wanted: KubernetesCluster) -> str:
     if wanted.file_system is not None:
         return "put it there"
     return (
@@ -130,7 +130,7 @@ def _how_it_gets_there(wanted: Wanted) -> str:
     )
 
 
-def _quotas(wanted: Wanted) -> str:
+def _quotas(wanted: KubernetesCluster) -> str:
     """Return the step that lets task governance make what the folder's objects lie in."""
     if wanted.governance is None:
         return ""
@@ -154,7 +154,7 @@ def _nodes(nodes: object) -> str:
     return ", ".join(f"{count} of {name}" for name, count in nodes.items()) if isinstance(nodes, dict) else ""
 
 
-def _notes(wanted: Wanted) -> Sequence[str]:
+def _notes(wanted: KubernetesCluster) -> Sequence[str]:
     settings = wanted.settings
     notes = [_CHANGED_PRIORITY] if wanted.governance is not None else []
     if settings.karpenter:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from cdk_training_cluster_manifests.kubernetes import kueue
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.jobs import image_of, pod_of_a_share
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 
-def scaled_jobs(wanted: Wanted) -> Sequence[Object]:
+def scaled_jobs(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return the job of a message, on the first group that can run it; nothing without a queue or such a group.
 
     KEDA's operator reads the queue with its own IAM role: give its service account `keda-operator` in the namespace

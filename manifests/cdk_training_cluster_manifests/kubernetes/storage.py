@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 CLAIM = "fsx"
 """The name of the claim in each team's namespace."""
@@ -19,7 +19,7 @@ PLACES = ("FILE_SYSTEM_ID", "FILE_SYSTEM_DNS_NAME", "FILE_SYSTEM_MOUNT_NAME")
 """What a volume needs that exists after the deployment of the foundation only; `overlay/deployed.env` has it."""
 
 
-def volumes(wanted: Wanted) -> Sequence[Object]:
+def volumes(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return a volume and a claim to it for each team: a volume has one claim.
 
     Args:

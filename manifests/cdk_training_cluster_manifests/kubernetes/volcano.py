@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
 from cdk_training_cluster_manifests.kubernetes.quotas import total
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 
 # Volcano's own, with queues that are measured in resources instead of weights, and full nodes first.
 # https://volcano.sh/en/docs/queue_resource_management/
@@ -27,7 +27,7 @@ tiers:
 """
 
 
-def volcano_queues(wanted: Wanted) -> Sequence[Object]:
+def volcano_queues(wanted: KubernetesCluster) -> Sequence[Object]:
     """Return the queues.
 
     Args:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_cli.pictures.diagram import architecture, fenced
-from cdk_training_cluster_cli.pictures.mermaid import Arrow, Group, Node, Shape, flowchart
+from cdk_training_cluster_cli.pictures.mermaid import Arrow, Box, Group, Shape, flowchart
 from cdk_training_cluster_file import read_cluster_file
 from examples import EXAMPLES, PROJECT, swept
 
@@ -59,9 +59,9 @@ def _checked(text: str) -> dict[tuple[str, str], str]:
 
 @pytest.mark.parametrize("hostile", _HOSTILE)
 def test_no_text_is_read_as_syntax(hostile: str) -> None:
-    inner = [Node(id=f"n{shape.name}", lines=[hostile, hostile], shape=shape) for shape in Shape]
+    inner = [Box(id=f"n{shape.name}", lines=[hostile, hostile], shape=shape) for shape in Shape]
     text = flowchart(
-        [Group(id="nGroup", title=hostile, inner=inner), Node(id="nOne", lines=[hostile])],
+        [Group(id="nGroup", title=hostile, inner=inner), Box(id="nOne", lines=[hostile])],
         [Arrow(source="nOne", target="nGroup", lines=[hostile])],
     )
     assert list(_checked(text)) == [("nOne", "nGroup")]
@@ -70,7 +70,7 @@ def test_no_text_is_read_as_syntax(hostile: str) -> None:
 
 @pytest.mark.parametrize("start", ["1. a", "12) a", "- a"])
 def test_no_label_begins_as_a_list(start: str) -> None:
-    text = flowchart([Node(id="nOne", lines=[start])], [])
+    text = flowchart([Box(id="nOne", lines=[start])], [])
     assert f'["#{ord(start[0])};{start[1:]}"]' in text
 
 

@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import CfnParameter, Token
 
 from cdk_training_cluster import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
-from cdk_training_cluster.capacity.settings import LINUX_PLATFORMS
+from cdk_training_cluster.capacity.limits import LINUX_PLATFORMS
 from synthesis import new_stack
 
 Call = Callable[..., Capacity]

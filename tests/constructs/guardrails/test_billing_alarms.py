@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk.assertions import Template
 
 from billing_alarms.decisions import decide
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from billing_scene import ALERTS, BILLING, PREFIX, TOPIC, BillingScene
 from cdk_training_cluster import BillingAlarms, Budget, NodeGroup, OnExceed, TrainingCluster
 from cdk_training_cluster.validation import text_problems

@@ -11,9 +11,9 @@ from aws_cdk import aws_sns as sns
 
 from cdk_training_cluster import ClusterPower, ResumeDocument
 from cdk_training_cluster.guardrails.power import PowerGroup
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.callers import Action, Caller
 from cluster_power.commands import parse_command
-from cluster_power.settings import Settings
 from synthesis import new_stack, only, resources
 
 _NAMES = ("workers", "extras")
@@ -78,7 +78,7 @@ def test_the_power_function_understands_what_it_is_asked(stack: Stack) -> None:
     }
     event = {key: values.get(value, value) for key, value in step["inputs"]["InputPayload"].items()}
     settings = {"cluster": "pod", "groups": {name: {"count": 8} for name in _NAMES}}
-    known = Settings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)})
+    known = PowerFunctionSettings.from_environment({"CLUSTER_POWER_SETTINGS": json.dumps(settings)})
     order = parse_command(event, known, Caller.of("arn:aws:lambda:us-east-1:111122223333:function:power:start", "1"))
     assert (order.action, order.node_groups, order.reason) == (
         Action.START,

@@ -9,7 +9,7 @@ from aws_cdk import aws_sns as sns
 from cdk_training_cluster import Capacity, IdlePolicy, IdleScope, NodeGroup, Schedule, ScheduleEnd, TrainingCluster
 from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cdk_training_cluster.nodes.rules import SCHEDULE_RULES
-from cluster_power.settings import Settings
+from cluster_contract.power import PowerFunctionSettings
 from node_group_cases import RESERVED
 from synthesis import ZONE, new_stack, only, resources
 
@@ -136,7 +136,7 @@ def test_groups_share_schedules_and_may_have_none() -> None:
 
     functions = resources(Stack.of(made), "AWS::Lambda::Function").values()
     written = [each["Properties"]["Environment"]["Variables"].get("CLUSTER_POWER_SETTINGS") for each in functions]
-    settings = Settings.from_environment({"CLUSTER_POWER_SETTINGS": next(filter(None, written))})
+    settings = PowerFunctionSettings.from_environment({"CLUSTER_POWER_SETTINGS": next(filter(None, written))})
 
     assert settings.schedules == (Schedule([OFFICE]).settings, own.settings)
     assert {name: each.schedule for name, each in settings.groups.items()} == {"a": 0, "b": 1, "c": None, "d": 0}

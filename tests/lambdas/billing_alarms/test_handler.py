@@ -16,7 +16,7 @@ from answers import Answers, answering
 from billing_alarms.billing import parse_request
 from billing_alarms.handler import handler
 from billing_alarms.removal import answer
-from billing_alarms.settings import WatchedBudget
+from billing_alarms.watched_budget import WatchedBudget
 from billing_scene import PREFIX, TOPIC
 from cluster_common import clients
 from cluster_common.errors import InvalidEventError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_common.owners.kinds import (
     AUTO_SCALING_GROUP,
     BATCH_COMPUTE_ENVIRONMENT,
@@ -20,7 +20,7 @@ from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health_settings import HealthPolicySettings
 from cluster_health.decisions import decide
 from cluster_health.node_records import Fault, NodeRecord, Notice, Verified
-from cluster_health.outcomes import Context, Finding, GroupView, Outcome, Wanted
+from cluster_health.outcomes import Context, Finding, GroupView, Outcome, PlannedSize
 from cluster_health.records import BadSerial, End, GroupRecord, PastRepair
 from power_scene import START
 
@@ -49,7 +49,7 @@ def owned(
         minimum=0,
         maximum=2,
         in_service=in_service,
-        nodes={NODE: Node(state=state), "i-2": Node(state="InService")},
+        nodes={NODE: OwnedNode(state=state), "i-2": OwnedNode(state="InService")},
         **more,
     )
 
@@ -63,7 +63,7 @@ def look(node: NodeRecord = BROKEN, policy: HealthPolicySettings = POLICY, **cha
         **{
             "group": owned(traits),
             "nodes": {NODE: node},
-            "wanted": Wanted(size=2),
+            "wanted": PlannedSize(size=2),
             "kept": {NODE: ""},
             **changes,
         },
@@ -93,12 +93,12 @@ REPORT_ONLY = replace(POLICY, act=False)
         (None, {"group": owned(state="Terminating:Wait")}),
         (Outcome.UNKNOWN, {"wanted": None}),
         (Outcome.UNKNOWN, {"kept": {}}),
-        (Outcome.GOING, {"wanted": Wanted(size=0)}),
-        (Outcome.GOING, {"wanted": Wanted(size=2, stopped=True)}),
-        (Outcome.GOING, {"wanted": Wanted(size=1)}),
+        (Outcome.GOING, {"wanted": PlannedSize(size=0)}),
+        (Outcome.GOING, {"wanted": PlannedSize(size=2, stopped=True)}),
+        (Outcome.GOING, {"wanted": PlannedSize(size=1)}),
         (Outcome.REPORT, {"policy": REPORT_ONLY}),
         (Outcome.REPORT, {"policy": REPORT_ONLY, "wanted": None}),
-        (Outcome.GOING, {"policy": REPORT_ONLY, "wanted": Wanted(size=0)}),
+        (Outcome.GOING, {"policy": REPORT_ONLY, "wanted": PlannedSize(size=0)}),
         (Outcome.CORDON, {"kept": {NODE: "has the tag keep"}}),
         (Outcome.KEPT, {"kept": {NODE: "has the tag keep"}, "traits": SPOT_FLEET}),
         (Outcome.KEPT, {"group": owned(state="Standby", in_service=1)}),
@@ -167,7 +167,7 @@ def test_what_is_known_of_a_node_says_whether_it_is_broken(expected: Outcome | N
 def test_no_node_is_replaced_while_its_group_lacks_another(
     expected: Outcome, action: FaultAction, traits: OwnerTraits, goal: int | None
 ) -> None:
-    group, wanted = owned(traits, in_service=1), Wanted(size=2, goal=goal)
+    group, wanted = owned(traits, in_service=1), PlannedSize(size=2, goal=goal)
     assert outcome(with_faults(action), traits=traits, group=group, wanted=wanted) is expected
 
 
@@ -220,7 +220,7 @@ def test_a_node_whose_launch_waits_is_set_up_again(state: str, command: str) -> 
     assert command in found.undo
 
 
-@pytest.mark.parametrize("changes", [{"policy": REPORT_ONLY}, {"wanted": Wanted(size=0)}])
+@pytest.mark.parametrize("changes", [{"policy": REPORT_ONLY}, {"wanted": PlannedSize(size=0)}])
 def test_a_node_that_enters_standby_is_waited_for(changes: dict[str, Any]) -> None:
     began = look()
     assert began is not None

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP, OWNER_KINDS, SPOT_FLEET
 from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_idle.accelerators import gpu_count, is_measured
@@ -259,7 +259,7 @@ def test_two_hundred_are_read_again_at_a_time() -> None:
 def test_nodes_that_ec2_does_not_describe_are_read_from_their_owner() -> None:
     kind = OWNER_KINDS["hyperpod_instance_group"]
     nodes = {
-        one: Node(state=state, instance_type="ml.p5.48xlarge", launched=LAUNCHED)
+        one: OwnedNode(state=state, instance_type="ml.p5.48xlarge", launched=LAUNCHED)
         for one, state in {"i-1": "InService", "i-2": "Pending", "i-3": "Terminating", "i-4": "Failure"}.items()
     }
     group = OwnedGroup(
@@ -280,7 +280,7 @@ def test_an_idle_node_that_a_scheduler_keeps_is_said_and_left_to_it(engine_sized
     assert node.owner.traits is not None
     state = OwnerState(
         name="pcs_1/pcs_2", node_group="slurm", desired=8, minimum=0, maximum=8, in_service=1,
-        owner=node.owner.traits, nodes={"i-1": Node(state="InService")}, engine_sized=engine_sized,
+        owner=node.owner.traits, nodes={"i-1": OwnedNode(state="InService")}, engine_sized=engine_sized,
     )  # fmt: skip
     settings = replace(SETTINGS, power_function="power")
     context = IdleContext(settings=settings, now=LAUNCHED, owners={node.owner: state})

@@ -9,22 +9,21 @@ from cdk_training_cluster.instance_types import all_instance_types
 from cluster_common.failures import Failures
 from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_idle import readings
 from cluster_idle.accelerators import gpu_count, is_measured
 from cluster_idle.executor import MAX_TERMINATED
 from cluster_idle.instances import Instance, Owner
 from cluster_power.callers import Action, Caller
 from cluster_power.commands import parse_command
-from cluster_power.settings import GroupSettings as PowerGroup
-from cluster_power.settings import Settings as PowerSettings
 from idle_function_settings import idle_settings
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
 
 def test_the_power_function_understands_the_orders() -> None:
-    settings = PowerSettings(
-        cluster="base-pod", groups={"workers": PowerGroup(count=200)}, launch_grace=timedelta(minutes=10)
+    settings = PowerFunctionSettings(
+        cluster="base-pod", groups={"workers": PowerGroupSettings(count=200)}, launch_grace=timedelta(minutes=10)
     )
     stop = {"action": "stop", "node_groups": ["workers"], "reason": "idle"}
     ids = [f"i-{number:017x}" for number in range(MAX_TERMINATED)]

@@ -6,13 +6,15 @@ import pytest
 
 from cluster_common.errors import InvalidEventError
 from cluster_contract.owners import OwnerSettings
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_power.callers import Action
 from cluster_power.commands import Command, Expected, parse_command
-from cluster_power.settings import GroupSettings, Settings
 from power_scene import caller_of, plain
 
-SETTINGS = Settings(cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10))
-EXTRAS = GroupSettings(count=4, owner=OwnerSettings.spot_fleet("sfr-1"))
+SETTINGS = PowerFunctionSettings(
+    cluster="base-pod", groups=plain(eval=2, workers=8), launch_grace=timedelta(minutes=10)
+)
+EXTRAS = PowerGroupSettings(count=4, owner=OwnerSettings.spot_fleet("sfr-1"))
 WITH_A_FLEET = replace(
     SETTINGS,
     groups=dict(SETTINGS.groups) | {"extras": EXTRAS},
@@ -22,7 +24,7 @@ STOP = {"action": "stop", "node_groups": ["eval"], "all_or_nothing": True}
 WITH_EXPECTED = {"expected_size": 2, "expected_instance_ids": IDS}
 
 
-def read(event: Any, settings: Settings) -> Command:
+def read(event: Any, settings: PowerFunctionSettings) -> Command:
     """Read an event of a caller who may order that."""
     return parse_command(event, settings, caller_of(event))
 

@@ -6,19 +6,19 @@ import pytest
 
 from cluster_common.owners.groups import Activity
 from cluster_common.power_records import Order, Record, State
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.callers import Action
 from cluster_power.commands import Command
 from cluster_power.context import Context
 from cluster_power.decisions import decide
 from cluster_power.desired_state import new_orders
 from cluster_power.groups import Group
-from cluster_power.settings import Settings
 from cluster_power.verdicts import Decision, Verdict
 from power_scene import plain
 
 NOW = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=3)
-SETTINGS = Settings(cluster="base-pod", groups=plain(workers=8), launch_grace=timedelta(minutes=10))
+SETTINGS = PowerFunctionSettings(cluster="base-pod", groups=plain(workers=8), launch_grace=timedelta(minutes=10))
 CONTEXT = Context(settings=SETTINGS, now=NOW)
 RUNNING = Record(state=State.RUNNING, size=8, by="cluster_power", reason="first start", since=LONG_AGO)
 STOPPED = Record(state=State.STOPPED, size=0, by="ana", reason="weekend", since=LONG_AGO)
@@ -43,7 +43,7 @@ def order_of(state: State) -> Order:
     return Order(state=state, by="ana", reason="weekend", since=LONG_AGO, limit=limit)
 
 
-def decide_one(*groups: Group, settings: Settings = SETTINGS) -> Decision:
+def decide_one(*groups: Group, settings: PowerFunctionSettings = SETTINGS) -> Decision:
     [decision] = decide(groups, Context(settings=settings, now=NOW))
     return decision
 
@@ -248,7 +248,9 @@ def test_a_node_that_is_replaced_is_pending_for_the_grace_and_no_problem() -> No
     assert decide_one(group(in_service=7, activities=(terminated,))).verdict is Verdict.PENDING
 
 
-def orders(found: Group, command: Command, settings: Settings = SETTINGS, **states: State) -> dict[str, Order]:
+def orders(
+    found: Group, command: Command, settings: PowerFunctionSettings = SETTINGS, **states: State
+) -> dict[str, Order]:
     """Return what is recorded of a group, and of others whose states are known."""
     own = {found.node_group: found.record.state} if found.record.state else {}
     known = {name: order_of(state) for name, state in {**own, **states}.items()}

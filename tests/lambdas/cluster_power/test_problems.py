@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cluster_common.owners.groups import Activity, Node
+from cluster_common.owners.groups import Activity, OwnedNode
 from cluster_common.owners.kinds import OWNER_KINDS, SPOT_FLEET
 from cluster_common.power_records import Record, State
 from cluster_power.groups import Group
@@ -273,8 +273,8 @@ def test_the_outlook(found: Group, expected: Outlook) -> None:
     ],
 )
 def test_hyperpod_takes_its_time_to_prepare_nodes(state: str, hours: float, sized: float, expected: Outlook) -> None:
-    ready = {f"i-{number}": Node(state="InService", launched=SIZED) for number in range(7)}
-    nodes = {**ready, "i-7": Node(state=state, launched=NOW - timedelta(hours=hours))}
+    ready = {f"i-{number}": OwnedNode(state="InService", launched=SIZED) for number in range(7)}
+    nodes = {**ready, "i-7": OwnedNode(state=state, launched=NOW - timedelta(hours=hours))}
     found = group(
         owner=OWNER_KINDS["hyperpod_instance_group"],
         in_service=7,
@@ -286,9 +286,9 @@ def test_hyperpod_takes_its_time_to_prepare_nodes(state: str, hours: float, size
 
 
 def test_nodes_that_are_set_up_and_verified_are_not_missing() -> None:
-    ready = {f"i-{number}": Node(state="InService") for number in range(7)}
+    ready = {f"i-{number}": OwnedNode(state="InService") for number in range(7)}
     for state, expected in (("Pending:Wait", Outlook.PENDING), ("Pending", Outlook.PROBLEM)):
-        found = group(in_service=7, nodes={**ready, "i-7": Node(state=state)}, since=NOW - 2 * GRACE)
+        found = group(in_service=7, nodes={**ready, "i-7": OwnedNode(state=state)}, since=NOW - 2 * GRACE)
         assert outlook(found) is expected
 
 

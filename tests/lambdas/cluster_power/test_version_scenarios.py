@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_common.owners.groups import Node
+from cluster_common.owners.groups import OwnedNode
 from cluster_power.groups import Group
 from cluster_power.versions import find_mixture
 from fake_auto_scaling import FakeGroup
@@ -66,8 +66,8 @@ def test_nodes_of_one_group_that_run_different_versions_are_told_of_once_until_a
     ],
 )
 def test_versions_are_compared_template_by_template(nodes: list[str], current: list[str], mixed: bool) -> None:
-    members = {f"i-{at}": Node(state="InService", template=template) for at, template in enumerate(nodes)}
-    members["i-going"] = Node(state="Terminating", template="a 0")
+    members = {f"i-{at}": OwnedNode(state="InService", template=template) for at, template in enumerate(nodes)}
+    members["i-going"] = OwnedNode(state="Terminating", template="a 0")
     group = Group(
         name="asg",
         node_group="workers",

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cluster_common.reservations import COMING, ENDED, Absence, Reservation
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_power.groups import Group
 from cluster_power.launch_failures import ProblemKind
-from cluster_power.settings import GroupSettings, Settings
 from cluster_power.windows import Phase, Window, find_phase, find_window
 
 STARTS = datetime(2026, 11, 2, 11, 30, tzinfo=UTC)
@@ -17,8 +17,8 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 BLOCK = Reservation(id="cr-1", state="active", instances=8, zone="us-east-1b", starts=STARTS, ends=ENDS)
 SCHEDULED = replace(BLOCK, state="scheduled", instances=0)
-OWN = GroupSettings(count=8, block="cr-1", block_ends_early=30 * MINUTE)
-SETTINGS = Settings(cluster="base-pod", groups={"pod": OWN}, launch_grace=10 * MINUTE)
+OWN = PowerGroupSettings(count=8, block="cr-1", block_ends_early=30 * MINUTE)
+SETTINGS = PowerFunctionSettings(cluster="base-pod", groups={"pod": OWN}, launch_grace=10 * MINUTE)
 
 
 def phase(block: Reservation | Absence, now: datetime, minutes: int = 30) -> Phase:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from cluster_contract.spend import SpendKind
 from cluster_spend.nodes import nodes_of
 
@@ -12,7 +12,8 @@ LAUNCHED = datetime(2026, 11, 2, 8, tzinfo=UTC)
 def test_nodes_of_hyperpod_are_billed_under_their_own_type_until_they_end() -> None:
     states = {"i-1": "InService", "i-2": "Pending", "i-3": "Failure", "i-4": "Terminating"}
     nodes = {
-        one: Node(state=state, instance_type="ml.p5.48xlarge", launched=LAUNCHED) for one, state in states.items()
+        one: OwnedNode(state=state, instance_type="ml.p5.48xlarge", launched=LAUNCHED)
+        for one, state in states.items()
     }
     group = OwnedGroup(
         name="pod/workers", node_group="workers", desired=3, minimum=0, maximum=8, in_service=1, nodes=nodes

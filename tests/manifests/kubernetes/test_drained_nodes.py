@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from admission_policies import POLICY, is_matched, refusals
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.drained_nodes import KEY
-from cdk_training_cluster_manifests.kubernetes.drained_taint import Node, Watch
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
+from cdk_training_cluster_manifests.kubernetes.drained_taint import KubernetesNode, Watch
 from cluster_contract.node_files import DRAIN
 from fake_kubernetes_api import FakeKubernetesApi
 from kubernetes_folder import FOLDERS, objects, wanted
@@ -38,7 +38,9 @@ class _Machine:
         self.restart()
 
     def restart(self) -> None:
-        node = Node("node-1", key=KEY, address=self.address, credentials=self.credentials, timeout_seconds=0.5)
+        node = KubernetesNode(
+            "node-1", key=KEY, address=self.address, credentials=self.credentials, timeout_seconds=0.5
+        )
         self.watch = Watch(self.folder, node)
 
     def drain(self, name: str = "xid-79", text: str = f"{_WHY}\n{{}}\n") -> None:
@@ -205,14 +207,14 @@ def test_the_daemon_set_taints_its_node_and_leaves_it_tainted_when_it_ends(tmp_p
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": api.verbs}]
 
 
-def _pod(cluster: Wanted) -> dict[str, Any]:
+def _pod(cluster: KubernetesCluster) -> dict[str, Any]:
     (daemon_set,) = objects(cluster, "DaemonSet")
     found: dict[str, Any] = daemon_set["spec"]["template"]["spec"]
     return found
 
 
 @every_folder
-def test_it_runs_on_every_node_with_a_watchdog_whatever_taints_that_has(cluster: Wanted) -> None:
+def test_it_runs_on_every_node_with_a_watchdog_whatever_taints_that_has(cluster: KubernetesCluster) -> None:
     pod = _pod(cluster)
     assert pod["tolerations"] == [{"operator": "Exists"}]
     ((term,),) = (
@@ -229,7 +231,7 @@ def test_it_runs_on_every_node_with_a_watchdog_whatever_taints_that_has(cluster:
 
 
 @every_folder
-def test_no_pod_of_a_job_tolerates_the_taint(cluster: Wanted) -> None:
+def test_no_pod_of_a_job_tolerates_the_taint(cluster: KubernetesCluster) -> None:
     found = [each for made in objects(cluster) if made["kind"] not in _DAEMONS for each in _tolerations(made)]
     assert found
     assert {each.get("key", KEY) for each in found} <= {"nvidia.com/gpu", "aws.amazon.com/neuron", _SPOT["key"]}

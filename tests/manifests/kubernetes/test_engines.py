@@ -17,9 +17,9 @@ from cdk_training_cluster.orchestrators.eks.node_groups import GPU_ACCESS, label
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_manifests.kubernetes import generated_files
 from cdk_training_cluster_manifests.kubernetes.charts import releases
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.group_nodes import HYPERPOD_LABEL, GroupNodes
 from cdk_training_cluster_manifests.kubernetes.reading import wanted_of
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from kubernetes_folder import (
     FOLDERS,
     GOVERNED,
@@ -92,7 +92,7 @@ def _fits(expression: Mapping[str, Any], node: Mapping[str, str]) -> bool:
         }.items()
     ],
 )
-def test_each_daemon_set_finds_the_nodes_that_need_it(cluster: Wanted) -> None:
+def test_each_daemon_set_finds_the_nodes_that_need_it(cluster: KubernetesCluster) -> None:
     needs = {
         "dcgm-exporter": [each for each in cluster.groups if each.info.has_nvidia_gpus],
         "nvidia-device-plugin": [each for each in cluster.groups if each.info.has_nvidia_gpus],

@@ -18,9 +18,9 @@ from cdk_training_cluster_cli.files.deployed_values import deployed_values
 from cdk_training_cluster_cli.files.manifests import run
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_manifests.kubernetes import generated_files, write_folder
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.overlay import deployed_env, overlay_files, places
 from cdk_training_cluster_manifests.kubernetes.reading import known_values, wanted_of
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from kubernetes_folder import FOLDERS, WORKERS, objects, wanted
 
 KNOWN = {
@@ -32,7 +32,7 @@ KNOWN = {
 every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) for name, each in FOLDERS.items()])
 
 
-def _write(cluster: Wanted, directory: Path, *, force: bool = False) -> tuple[list[str], list[str]]:
+def _write(cluster: KubernetesCluster, directory: Path, *, force: bool = False) -> tuple[list[str], list[str]]:
     written = write_folder(directory, generated_files(cluster), overlay_files(cluster, KNOWN), force=force)
     return list(written.changed), list(written.removed)
 
@@ -42,7 +42,7 @@ def _texts(directory: Path) -> Mapping[str, bytes]:
 
 
 @every_folder
-def test_the_second_generation_changes_nothing(cluster: Wanted, tmp_path: Path) -> None:
+def test_the_second_generation_changes_nothing(cluster: KubernetesCluster, tmp_path: Path) -> None:
     _write(cluster, tmp_path)
     before = _texts(tmp_path)
     assert _write(cluster, tmp_path) == ([], [])
@@ -89,7 +89,7 @@ def test_a_record_that_is_not_ours_removes_nothing(text: str, tmp_path: Path) ->
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which builds the folder, is not installed")
 @every_folder
-def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: Wanted, tmp_path: Path) -> None:
+def test_kustomize_builds_the_overlay_with_the_deployed_values(cluster: KubernetesCluster, tmp_path: Path) -> None:
     _write(cluster, tmp_path)
     text = subprocess.run(
         ["kubectl", "kustomize", str(tmp_path / "overlay")], check=True, capture_output=True, text=True

@@ -10,7 +10,7 @@ import yaml
 from cdk_training_cluster.orchestrators.eks.settings import DEFAULT_VERSION
 from cdk_training_cluster_manifests.kubernetes import generated_files
 from cdk_training_cluster_manifests.kubernetes.charts import all_charts
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from kubernetes_folder import FOLDERS, LOADER, objects
 
 _WHY = "only with `make test-kubernetes`, which installs it"
@@ -33,7 +33,7 @@ every_folder = pytest.mark.parametrize("cluster", [pytest.param(each, id=name) f
 
 
 @every_folder
-def test_kubernetes_schemas_take_every_object_of_its_own(cluster: Wanted) -> None:
+def test_kubernetes_schemas_take_every_object_of_its_own(cluster: KubernetesCluster) -> None:
     found = [each for each in objects(cluster) if each["apiVersion"] in _OWN]
     shared = {"Namespace", "ResourceQuota"} if cluster.governance is None else set()
     stored = set() if cluster.file_system is None else {"PersistentVolume"}
@@ -43,7 +43,7 @@ def test_kubernetes_schemas_take_every_object_of_its_own(cluster: Wanted) -> Non
 
 
 @every_folder
-def test_the_pods_of_custom_resources_are_kubernetes_pods(cluster: Wanted) -> None:
+def test_the_pods_of_custom_resources_are_kubernetes_pods(cluster: KubernetesCluster) -> None:
     for each in objects(cluster, "TrainingRuntime", "ScaledJob"):
         for spec in _pods(each):
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
@@ -61,7 +61,7 @@ def _pods(value: Any) -> Iterator[dict[str, Any]]:
 
 
 @every_folder
-def test_trainers_models_know_every_setting_of_its_jobs(cluster: Wanted) -> None:
+def test_trainers_models_know_every_setting_of_its_jobs(cluster: KubernetesCluster) -> None:
     found = list(objects(cluster, *_TRAINER))
     assert {each["kind"] for each in found} == set(_TRAINER)
     for each in found:

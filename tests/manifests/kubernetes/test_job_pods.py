@@ -6,8 +6,8 @@ import pytest
 
 from admission_policies import POLICY, is_matched, refusals
 from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.reading import wanted_of
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from examples import PROJECT
 from kubernetes_folder import FOLDERS, GOVERNED, objects, on_hyperpod, wanted
 
@@ -36,13 +36,13 @@ def _request(spec: dict[str, Any], username: str = _CONTROLLER, owner: str = "Jo
     return {"object": pod, "oldObject": None, "request": {"userInfo": {"username": username}}}
 
 
-def _policy(cluster: Wanted, name: str = "cdk-training-cluster-job-pods") -> list[dict[str, Any]]:
+def _policy(cluster: KubernetesCluster, name: str = "cdk-training-cluster-job-pods") -> list[dict[str, Any]]:
     found = objects(cluster, POLICY)
     return [each["spec"] for each in found if each["metadata"]["name"] == name]
 
 
 @every_folder
-def test_every_pod_of_a_job_has_the_service_account_of_its_team(cluster: Wanted) -> None:
+def test_every_pod_of_a_job_has_the_service_account_of_its_team(cluster: KubernetesCluster) -> None:
     accounts = [each["metadata"] for each in objects(cluster, "ServiceAccount")]
     named = [each["namespace"] for each in accounts if each["name"] == "cluster-job"]
     assert named == [team.namespace for team in cluster.teams]
@@ -63,7 +63,7 @@ def test_the_namespaces_of_task_governance_have_its_prefix() -> None:
 
 
 @every_folder
-def test_the_policy_takes_the_pods_of_the_folder(cluster: Wanted) -> None:
+def test_the_policy_takes_the_pods_of_the_folder(cluster: KubernetesCluster) -> None:
     for spec in _policy(cluster):
         pods = _pods([*objects(cluster)])
         assert [refusals(spec, _request(pod)) for pod in pods] == [[]] * len(pods)

@@ -11,10 +11,10 @@ from cdk_training_cluster import Capacity, NodeGroup, Placement
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.orchestrators.eks.node_groups import labels
 from cdk_training_cluster_manifests.kubernetes import generated_files
+from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.drained_nodes import RESOURCES
 from cdk_training_cluster_manifests.kubernetes.group_nodes import GroupNodes
 from cdk_training_cluster_manifests.kubernetes.quotas import number
-from cdk_training_cluster_manifests.kubernetes.wanted import Wanted
 from kubernetes_folder import (
     FOLDERS,
     NEURON,
@@ -60,7 +60,7 @@ def test_a_job_fits_a_node_of_every_type_with_accelerators(info: Any) -> None:
 
 
 @every_folder
-def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluster: Wanted) -> None:
+def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluster: KubernetesCluster) -> None:
     found = [each for made in objects(cluster) for each in containers(made)]
     assert found
     for container in found:
@@ -78,7 +78,7 @@ def test_pods_ask_for_whole_devices_within_a_node_and_tolerate_its_taints(cluste
 
 
 @every_folder
-def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: Wanted) -> None:
+def test_trainings_start_with_cluster_run_where_the_nodes_have_it(cluster: KubernetesCluster) -> None:
     has_it = not cluster.settings.karpenter
     for runtime in objects(cluster, "TrainingRuntime"):
         (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
@@ -191,7 +191,7 @@ def test_teams_that_share_what_there_is_not_are_refused(teams: list[dict[str, An
 
 
 @every_folder
-def test_the_rules_of_kueues_resources_hold(cluster: Wanted) -> None:
+def test_the_rules_of_kueues_resources_hold(cluster: KubernetesCluster) -> None:
     """Those in CEL: https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/apis/kueue/v1beta2"""
     for queue in objects(cluster, "ClusterQueue"):
         for group in queue["spec"]["resourceGroups"]:
@@ -224,7 +224,7 @@ def test_kueue_goes_before_pods_of_teams_on_full_system_nodes() -> None:
 
 
 @every_folder
-def test_the_rules_of_karpenters_resources_hold(cluster: Wanted) -> None:
+def test_the_rules_of_karpenters_resources_hold(cluster: KubernetesCluster) -> None:
     """https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"""
     for each in objects(cluster, "EC2NodeClass"):
         interfaces = each["spec"]["networkInterfaces"]
@@ -282,7 +282,7 @@ def test_karpenter_buys_as_the_node_group_does_and_nothing_beside_a_block(
 
 
 @every_folder
-def test_names_are_host_names_that_trainer_takes(cluster: Wanted) -> None:
+def test_names_are_host_names_that_trainer_takes(cluster: KubernetesCluster) -> None:
     """https://github.com/kubeflow/trainer/blob/v2.3.0/pkg/apis/trainer/v1alpha1/trainjob_types.go"""
     runtimes = {
         (each["metadata"]["namespace"], each["metadata"]["name"]) for each in objects(cluster, "TrainingRuntime")

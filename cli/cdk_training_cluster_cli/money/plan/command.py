@@ -28,8 +28,8 @@ _ELSEWHERE = {"ebs-gp3", "zone-to-zone"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a user wants to see.
+class PlanOptions:
+    """Options of the `plan` command.
 
     Attributes:
         format: One of `FORMATS`.
@@ -83,7 +83,7 @@ def assumptions_of(
     )
 
 
-def run(file: Path, wanted: Wanted, assumptions: Assumptions) -> None:
+def run(file: Path, wanted: PlanOptions, assumptions: Assumptions) -> None:
     """Show the plan of a cluster file on standard output.
 
     Args:

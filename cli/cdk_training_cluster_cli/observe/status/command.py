@@ -34,8 +34,8 @@ _STYLES = {"ALARM": "red", "unknown: ": "yellow"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """How a status is shown.
+class StatusOptions:
+    """Options of the `status` command.
 
     Attributes:
         output: As `table` or `json`.
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def run(
-    cluster: str, wanted: Wanted, *, region: str | None, profile: str | None, pause: Callable[[float], object]
+    cluster: str, wanted: StatusOptions, *, region: str | None, profile: str | None, pause: Callable[[float], object]
 ) -> int:
     """Show on standard output what is known of a cluster, and return the exit status.
 

@@ -27,7 +27,7 @@ _SHOWN = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class NodeStatus:
     """One node.
 
     Attributes:
@@ -61,21 +61,21 @@ class Node:
         return self.state if is_sound else f"{self.state}, {self.health}"
 
 
-class Nodes(Part[Sequence[Node]]):
+class Nodes(Part[Sequence[NodeStatus]]):
     """What EC2 says."""
 
     key = "nodes"
     title = "Nodes"
 
-    def ask(self, cluster: Deployed) -> Sequence[Node]:
+    def ask(self, cluster: Deployed) -> Sequence[NodeStatus]:
         """Ask EC2 for the cluster's instances, and for the state of those that run."""
         return find_nodes(cluster)
 
-    def values(self, answer: Sequence[Node]) -> Any:  # noqa: ANN401 - as for Part
+    def values(self, answer: Sequence[NodeStatus]) -> Any:  # noqa: ANN401 - as for Part
         """Return each node's fields."""
         return [{**vars(node), "launched": moment_text(node.launched)} for node in answer]
 
-    def lines(self, answer: Sequence[Node], moment: Moment) -> Iterator[Item]:
+    def lines(self, answer: Sequence[NodeStatus], moment: Moment) -> Iterator[Item]:
         """Yield a table for each node group."""
         if not answer:
             yield "There are none."
@@ -91,7 +91,7 @@ class Nodes(Part[Sequence[Node]]):
                 yield f"{len(nodes) - len(shown)} more nodes of {name}: --all shows every node."
 
 
-def _table(group: str, nodes: Sequence[Node], places: Mapping[str, str], notes: Mapping[str, str]) -> Table:
+def _table(group: str, nodes: Sequence[NodeStatus], places: Mapping[str, str], notes: Mapping[str, str]) -> Table:
     """Return the nodes of a group, one line each at 80 columns: a type that all of them have is said once."""
     types = sorted({node.type for node in nodes})
     has_types = len(types) > 1
@@ -113,11 +113,11 @@ def _table(group: str, nodes: Sequence[Node], places: Mapping[str, str], notes: 
     )
 
 
-def _lives(node: Node) -> bool:
+def _lives(node: NodeStatus) -> bool:
     return node.state in LIVE
 
 
-def find_nodes(cluster: Deployed) -> Sequence[Node]:
+def find_nodes(cluster: Deployed) -> Sequence[NodeStatus]:
     """Ask EC2 for a cluster's instances, except those that are terminated.
 
     Args:
@@ -142,7 +142,7 @@ def find_nodes(cluster: Deployed) -> Sequence[Node]:
     return sorted(nodes, key=lambda node: (node.node_group, node.launched, node.id))
 
 
-def node_of(cluster: Deployed, raw: Mapping[str, Any]) -> Node:
+def node_of(cluster: Deployed, raw: Mapping[str, Any]) -> NodeStatus:
     """Return an instance that EC2 has described, with its health.
 
     Args:
@@ -176,10 +176,10 @@ def _health_of(status: Mapping[str, Any]) -> str:
     return ", ".join([worst, *planned]) if worst != "ok" or not planned else ", ".join(planned)
 
 
-def _node(raw: Mapping[str, Any], health: Mapping[str, str]) -> Node:
+def _node(raw: Mapping[str, Any], health: Mapping[str, str]) -> NodeStatus:
     tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", ())}
     reservation = raw.get("CapacityReservationId")
-    return Node(
+    return NodeStatus(
         id=raw["InstanceId"],
         node_group=tags.get(NODE_GROUP_TAG, ""),
         type=raw["InstanceType"],

@@ -20,7 +20,7 @@ from cdk_training_cluster_cli.money.prices.cache import cache_file, kept_prices
 from cdk_training_cluster_cli.prepare.init.asking import Ask, Questions, formed, positive, whole
 from cdk_training_cluster_cli.prepare.init.needs import image_for, prices_for
 from cdk_training_cluster_cli.prepare.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
-from cdk_training_cluster_cli.prepare.init.writing import Wanted, cluster_text, file_system_for
+from cdk_training_cluster_cli.prepare.init.writing import Answers, cluster_text, file_system_for
 from cdk_training_cluster_file import ClusterFile, fields, read_cluster_file
 from cdk_training_cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
 from cdk_training_cluster_file.problems import ClusterFileError
@@ -178,7 +178,7 @@ def _read(text: str) -> ClusterFile:
             raise ValueError("\n".join(reasons)) from None
 
 
-def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *, stem: str) -> tuple[Wanted, Way]:
+def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *, stem: str) -> tuple[Answers, Way]:
     region = _region(given)
     chosen = _type(questions, given, zones, region, book)
     hours = questions.answer("--hours", given.hours, "For how many hours does it train?", positive, default="336")
@@ -210,7 +210,7 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
     name = questions.answer(
         option, given.name, "What is the cluster called?", formed(fields.ClusterName), default=stem
     )
-    wanted = Wanted(
+    wanted = Answers(
         name=name,
         zone=zone,
         region=region,

@@ -17,10 +17,10 @@ from cdk_training_cluster_cli.prepare.init.offers import accelerators
 from cdk_training_cluster_file.budget import BudgetSettings
 from cdk_training_cluster_file.fields import LATEST
 from cdk_training_cluster_file.model import AlertSettings, ClusterFile, DatasetSettings, FileSystemSettings
+from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.node_group import NodeGroupSettings
 from cdk_training_cluster_file.orchestrators.choice import KINDS, NONE
 from cdk_training_cluster_file.schema import texts_of
-from cdk_training_cluster_file.settings import Settings
 
 _HEAD = (
     "# A training cluster. Settings behind a # without a space are optional: take the # away to use one.",
@@ -32,8 +32,8 @@ GBPS_OF_AN_ACCELERATOR, MAX_GBPS = 0.125, 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a user wants.
+class Answers:
+    """The answers that a cluster file is written from.
 
     Attributes:
         name: The cluster's name.
@@ -94,7 +94,7 @@ class Part:
     in_a_list: bool = False
 
 
-def cluster_text(wanted: Wanted) -> str:
+def cluster_text(wanted: Answers) -> str:
     """Return the text of a cluster file.
 
     Comments are the first sentences of the schema's; a setting that is commented out has no space behind its `#`.
@@ -106,7 +106,7 @@ def cluster_text(wanted: Wanted) -> str:
     return "\n".join((*_HEAD, *_lines(whole, ""))) + "\n"
 
 
-def _cluster(wanted: Wanted) -> Iterator[Entry]:
+def _cluster(wanted: Answers) -> Iterator[Entry]:
     yield Entry(name="name", value=wanted.name)
     offered = f"--filters Name=instance-type,Values={wanted.instance_type}"
     ask = f"aws ec2 describe-instance-type-offerings --region {wanted.region} --location-type availability-zone"
@@ -123,7 +123,7 @@ def _cluster(wanted: Wanted) -> Iterator[Entry]:
         yield Entry(name="datasets", value=Part(model=DatasetSettings, entries=_dataset(wanted), in_a_list=True))
 
 
-def _orchestrator(wanted: Wanted) -> object:
+def _orchestrator(wanted: Answers) -> object:
     if wanted.orchestrator != "eks":
         return wanted.orchestrator
     # Its control plane needs subnets in two zones.
@@ -132,7 +132,7 @@ def _orchestrator(wanted: Wanted) -> object:
     return {"eks": {"control_plane_zone": other}}
 
 
-def _nodes(wanted: Wanted) -> tuple[Entry, ...]:
+def _nodes(wanted: Answers) -> tuple[Entry, ...]:
     info = instance_type_info(wanted.instance_type)
     image = public_image(info, KINDS[wanted.orchestrator])
     ask = f"aws ssm get-parameter --region {wanted.region} --query Parameter.Value --output text --name"
@@ -173,7 +173,7 @@ _FILE_SYSTEM_OPTIONS = (
 )
 
 
-def file_system_for(wanted: Wanted) -> StorageOption | None:
+def file_system_for(wanted: Answers) -> StorageOption | None:
     """Return the smallest file system that holds the data and feeds the accelerators. None: there is no data.
 
     Args:
@@ -196,7 +196,7 @@ def file_system_for(wanted: Wanted) -> StorageOption | None:
     )
 
 
-def _dataset(wanted: Wanted) -> tuple[Entry, ...]:
+def _dataset(wanted: Answers) -> tuple[Entry, ...]:
     bucket = wanted.bucket or "my-training-data"
     return (
         Entry(name="file_system_path", value="/data"),
@@ -206,7 +206,7 @@ def _dataset(wanted: Wanted) -> tuple[Entry, ...]:
     )
 
 
-def _optional(wanted: Wanted) -> Iterator[Entry]:
+def _optional(wanted: Answers) -> Iterator[Entry]:
     express = {"express": {"expire_after_days": 7}}
     checkpoints: Mapping[str, object] = express if wanted.dataset_gib is None else {}
     yield Entry(name="checkpoints", value=checkpoints, optional=True)

@@ -20,8 +20,8 @@ _NO_USE = timedelta(minutes=40)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a node group wants of a reservation or block.
+class RequiredPurchase:
+    """A reservation or Capacity Block that a node group requires.
 
     Attributes:
         id: Its id.
@@ -42,7 +42,7 @@ class Wanted:
     platform: str | None = None
 
 
-def judge_purchase(wanted: Wanted, now: datetime, described: Mapping[str, Any] | None) -> Verdict:
+def judge_purchase(wanted: RequiredPurchase, now: datetime, described: Mapping[str, Any] | None) -> Verdict:
     """Say whether a reservation or block can carry a node group.
 
     Args:
@@ -55,7 +55,7 @@ def judge_purchase(wanted: Wanted, now: datetime, described: Mapping[str, Any] |
     return _mismatch(wanted, described) or _useless(wanted, now, described) or _usable(wanted, described)
 
 
-def _useless(wanted: Wanted, now: datetime, described: Mapping[str, Any]) -> Verdict | None:
+def _useless(wanted: RequiredPurchase, now: datetime, described: Mapping[str, Any]) -> Verdict | None:
     state, end, total = described["State"], described.get("EndDate"), described["TotalInstanceCount"]
     if state in _COMING:
         return unknown(f"{wanted.id} is {state}", f"wait until it is scheduled or active: {_show(wanted.id)}")
@@ -69,7 +69,7 @@ def _useless(wanted: Wanted, now: datetime, described: Mapping[str, Any]) -> Ver
     return None
 
 
-def _usable(wanted: Wanted, described: Mapping[str, Any]) -> Verdict:
+def _usable(wanted: RequiredPurchase, described: Mapping[str, Any]) -> Verdict:
     state, end, total = described["State"], described.get("EndDate"), described["TotalInstanceCount"]
     until = "" if end is None else f", until {_utc(end)}"
     starts = f" from {_utc(described['StartDate'])}" if state == "scheduled" and described.get("StartDate") else ""
@@ -94,7 +94,7 @@ def judge_end(end: datetime, now: datetime, stack: Mapping[str, Any] | None) -> 
     return passed(f"{_utc(end)} is past: a deployment makes no reservation, and can change all else")
 
 
-def _mismatch(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
+def _mismatch(wanted: RequiredPurchase, described: Mapping[str, Any]) -> Verdict | None:
     kind = described.get("ReservationType", _DEFAULT)
     if wanted.block != (kind == _BLOCK):
         right = "capacity_block" if kind == _BLOCK else "from_reservation"
@@ -111,7 +111,7 @@ def _mismatch(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
     return _otherwise_made(wanted, described)
 
 
-def _otherwise_made(wanted: Wanted, described: Mapping[str, Any]) -> Verdict | None:
+def _otherwise_made(wanted: RequiredPurchase, described: Mapping[str, Any]) -> Verdict | None:
     made_in = str(described.get("PlacementGroupArn", "")).rpartition("/")[2]
     if wanted.placement_group not in (None, made_in):
         right = f"write placement_group: {made_in}" if made_in else "leave placement_group out"
@@ -150,7 +150,7 @@ def purchase_checks(needs: Needs, now: datetime) -> Iterator[Check]:
             yield Check(name=name, ask=ask, judge=partial(judge_end, bought.end_time, now))
         for ids, block in ((bought.reservation_ids, False), (bought.block_ids, True)):
             for each in ids:
-                wanted = Wanted(
+                wanted = RequiredPurchase(
                     id=each,
                     group=group,
                     block=block,

@@ -23,7 +23,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import (
 from cdk_training_cluster.nodes.bootstrap.collector import write_collector
 from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.job_package import write_job_package
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from cluster_contract import node_files
 from cluster_contract.metrics import NODE_METRICS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 
 
 class Exporter(Enum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
 MAXIMUM_BYTES = 16_384

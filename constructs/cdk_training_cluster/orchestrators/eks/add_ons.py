@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Wanted(Enum):
-    """When a cluster has an add-on."""
+class Installed(Enum):
+    """The condition under which an add-on is installed."""
 
     ALWAYS = "always"
     """Without it nodes do not join, or pods get no addresses, names or permissions."""
@@ -33,7 +33,7 @@ class AddOn:
     """
 
     purpose: str
-    wanted: Wanted = Wanted.BY_CHOICE
+    wanted: Installed = Installed.BY_CHOICE
     runs_on_every_node: bool = False
     service_account: str = ""
     policy: str = ""
@@ -51,7 +51,7 @@ VPC_CNI, POD_IDENTITY, FSX_CSI = "vpc-cni", "eks-pod-identity-agent", "aws-fsx-c
 ADD_ONS: Mapping[str, AddOn] = {
     VPC_CNI: AddOn(
         purpose="gives pods addresses of the nodes' subnet",
-        wanted=Wanted.ALWAYS,
+        wanted=Installed.ALWAYS,
         runs_on_every_node=True,
         service_account="aws-node",
         policy="AmazonEKS_CNI_Policy",
@@ -59,21 +59,21 @@ ADD_ONS: Mapping[str, AddOn] = {
         # https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md
         configuration=f'{{"env": {{"MINIMUM_IP_TARGET": "{MIN_POD_ADDRESSES}", "WARM_IP_TARGET": "4"}}}}',
     ),
-    "kube-proxy": AddOn(purpose="routes to services", wanted=Wanted.ALWAYS, runs_on_every_node=True),
-    POD_IDENTITY: AddOn(purpose="gives pods IAM roles", wanted=Wanted.ALWAYS, runs_on_every_node=True),
-    "coredns": AddOn(purpose="resolves names of services", wanted=Wanted.ALWAYS),
+    "kube-proxy": AddOn(purpose="routes to services", wanted=Installed.ALWAYS, runs_on_every_node=True),
+    POD_IDENTITY: AddOn(purpose="gives pods IAM roles", wanted=Installed.ALWAYS, runs_on_every_node=True),
+    "coredns": AddOn(purpose="resolves names of services", wanted=Installed.ALWAYS),
     "eks-node-monitoring-agent": AddOn(
         purpose="reports Xid errors and other faults of nodes, which node repair acts on",
-        wanted=Wanted.ALWAYS,
+        wanted=Installed.ALWAYS,
         runs_on_every_node=True,
         # Its DCGM tolerates nothing of itself, and without it the agent sees no Xid error and calls the GPUs broken.
         # https://github.com/aws/containers-roadmap/issues/2567
         configuration='{"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}',
     ),
-    "metrics-server": AddOn(purpose="answers kubectl top and horizontal autoscalers", wanted=Wanted.ALWAYS),
+    "metrics-server": AddOn(purpose="answers kubectl top and horizontal autoscalers", wanted=Installed.ALWAYS),
     FSX_CSI: AddOn(
         purpose="mounts FSx for Lustre into pods",
-        wanted=Wanted.WITH_FILE_SYSTEM,
+        wanted=Installed.WITH_FILE_SYSTEM,
         service_account="fsx-csi-controller-sa",
     ),
     "aws-mountpoint-s3-csi-driver": AddOn(purpose="mounts S3 buckets into pods", service_account="s3-csi-driver-sa"),
@@ -124,7 +124,7 @@ def add_ons_without_policy(names: Collection[str]) -> list[str]:
     return [
         name
         for name, each in ADD_ONS.items()
-        if name in names and each.wanted is Wanted.BY_CHOICE and each.service_account and not each.policy
+        if name in names and each.wanted is Installed.BY_CHOICE and each.service_account and not each.policy
     ]
 
 
@@ -135,5 +135,5 @@ def chosen_add_ons(names: Collection[str], *, file_system: bool) -> Mapping[str,
         names: Those that were chosen.
         file_system: Whether the cluster has a file system.
     """
-    wanted = {Wanted.ALWAYS, *([Wanted.WITH_FILE_SYSTEM] if file_system else [])}
+    wanted = {Installed.ALWAYS, *([Installed.WITH_FILE_SYSTEM] if file_system else [])}
     return {name: add_on for name, add_on in ADD_ONS.items() if add_on.wanted in wanted or name in names}

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from cdk_training_cluster.instance_types import instance_type_info
 from cdk_training_cluster.instance_types.catalog import instance_type_names
-from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS, Wanted
+from cdk_training_cluster.orchestrators.eks.add_ons import ADD_ONS, HYPERPOD_ADD_ONS, Installed
 from cdk_training_cluster.orchestrators.job_pods import DEFAULT_NAMESPACES, job_namespace
 from cdk_training_cluster.validation.bounds import Form, Whole
 from cdk_training_cluster.validation.checks import is_unknown, shown
@@ -223,7 +223,7 @@ class EksSettings:
             if is_unknown(name):
                 continue
             add_on = ADD_ONS[name]
-            if not add_on.service_account or (add_on.wanted is Wanted.BY_CHOICE and name not in self.add_ons):
+            if not add_on.service_account or (add_on.wanted is Installed.BY_CHOICE and name not in self.add_ons):
                 yield (
                     f"add_on_policies must hold add-ons of the cluster that call AWS, got {name!r}: name it in "
                     "add_ons as well, or leave its policies out"

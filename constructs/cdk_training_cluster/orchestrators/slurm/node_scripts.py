@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from cdk_training_cluster.orchestrators.slurm.paths import FOLDER
 
 _SCRIPTS = Path(__file__).parent / "scripts"

@@ -162,7 +162,7 @@ def test_an_interruption_stops_the_files_that_are_read(
 
 
 class FakeS3:
-    """Answers with an object whose connection breaks after so many bytes, and with its attributes."""
+    """ClusterAnswers with an object whose connection breaks after so many bytes, and with its attributes."""
 
     def __init__(self, body: bytes = b"", breaks: int = 2**40, attributes: Any = None, head: Any = None) -> None:
         self.body, self.breaks, self.head = body, breaks, head or {}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from cdk_training_cluster_cli.data.checkpoints.source import Source
 from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_cli.observe.status.checkpoints import Checkpoints, LastCheckpoints, last_checkpoints
-from cdk_training_cluster_cli.observe.status.command import Wanted, run
+from cdk_training_cluster_cli.observe.status.command import StatusOptions, run
 from cdk_training_cluster_cli.observe.status.hydration import Hydrated, Hydration
 from cdk_training_cluster_cli.observe.status.part import Bar, Moment
 from cluster_contract.checkpoints import Checkpoint, CheckpointPlace, place_parameter
@@ -183,7 +183,7 @@ def waited(cluster: Cluster, *datasets: DatasetProgress) -> int:
     further = iter(datasets[1:])
     return run(
         str(_FILE),
-        Wanted(wait=True),
+        StatusOptions(wait=True),
         region=None,
         profile=None,
         pause=lambda _: cluster.write(next(further)),

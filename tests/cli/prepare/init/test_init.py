@@ -20,13 +20,13 @@ from cdk_training_cluster_cli.files.overview import show
 from cdk_training_cluster_cli.main import training_cluster
 from cdk_training_cluster_cli.prepare.init.command import Given, Zones, run
 from cdk_training_cluster_cli.prepare.init.offers import accelerators, offers, ways_to_buy
-from cdk_training_cluster_cli.prepare.init.writing import Wanted, cluster_text, file_system_for
+from cdk_training_cluster_cli.prepare.init.writing import Answers, cluster_text, file_system_for
 from cdk_training_cluster_file import ClusterFile, read_cluster_file
 from cdk_training_cluster_file.orchestrators.choice import KINDS
 
 _OPTIONAL = re.compile(r"^( *(?:- )?)#(?=\w)", re.MULTILINE)
 _OFFLINE = Zones(profile=None, live=False)
-_P5 = Wanted(name="llama", zone="us-east-1b", region="us-east-1", instance_type="p5.48xlarge", count=8)
+_P5 = Answers(name="llama", zone="us-east-1b", region="us-east-1", instance_type="p5.48xlarge", count=8)
 _RICH = {"dataset_gib": 4096, "bucket": "corpus", "budget_usd": 30_000, "emails": ("a@example.com",)}
 _BOOK = committed_prices()
 
@@ -38,14 +38,14 @@ def _read(text: str, directory: Path) -> ClusterFile:
 
 
 @st.composite
-def _wanted(draw: st.DrawFn) -> Wanted:
+def _wanted(draw: st.DrawFn) -> Answers:
     """Draw what a user may want: the offers of `init` itself, bought in one of the ways that it offers."""
     region = draw(st.sampled_from(["us-east-1", "eu-central-1", "us-gov-west-1", "cn-north-1"]))
     found = draw(
         st.sampled_from(offers(draw(st.integers(1, 512)), draw(st.sampled_from([1, 24, 80])), region, _BOOK))
     )
     way = draw(st.sampled_from(ways_to_buy(found, hours=1, region=region, book=_BOOK)))  # type: ignore[arg-type]
-    return Wanted(
+    return Answers(
         name=draw(st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)),
         zone=f"{region}{draw(st.sampled_from('abc'))}",
         region=region,
@@ -64,7 +64,7 @@ def _wanted(draw: st.DrawFn) -> Wanted:
 @drawn(wanted=_wanted(), pick=st.integers(0, 99))
 @settings(max_examples=25)
 def test_what_is_written_can_be_read_with_any_optional_setting(
-    wanted: Wanted, pick: int, tmp_path_factory: pytest.TempPathFactory
+    wanted: Answers, pick: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     text, directory = cluster_text(wanted), tmp_path_factory.mktemp("drawn")
     cluster, places = _read(text, directory), list(_OPTIONAL.finditer(text))

@@ -19,7 +19,7 @@ from cdk_training_cluster_cli.prepare.preflight.checks import Outcome, Verdict
 from cdk_training_cluster_cli.prepare.preflight.images import judge_image
 from cdk_training_cluster_cli.prepare.preflight.needs import ImageNeed
 from cdk_training_cluster_cli.prepare.preflight.permissions import ACTIONS, judge_caller, judge_simulation
-from cdk_training_cluster_cli.prepare.preflight.purchases import Wanted, judge_end, judge_purchase
+from cdk_training_cluster_cli.prepare.preflight.purchases import RequiredPurchase, judge_end, judge_purchase
 from cdk_training_cluster_cli.prepare.preflight.quotas import Demand, Quota, judge_quota
 from cdk_training_cluster_cli.prepare.preflight.stacks import judge_bootstrap, judge_stack
 from cdk_training_cluster_cli.prepare.preflight.storage import (
@@ -65,8 +65,8 @@ def described(state: str = "active", **more: Any) -> dict[str, Any]:
     return {**given, "State": state, "AvailableInstanceCount": 4, **more}
 
 
-def wanted(*, block: bool = False, alone: bool = True) -> Wanted:
-    return Wanted(id="cr-1", group=group(), block=block, zone=ZONE, alone=alone)
+def wanted(*, block: bool = False, alone: bool = True) -> RequiredPurchase:
+    return RequiredPurchase(id="cr-1", group=group(), block=block, zone=ZONE, alone=alone)
 
 
 def image(**more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cluster_contract.owners import OwnerSettings
-from cluster_power.settings import GroupSettings, Settings
+from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from fake_dynamodb import TABLE
 from fake_service import STACK
 from policy_evaluator import resolve
@@ -72,10 +72,10 @@ power_groups = st.one_of(
 @given(st.dictionaries(names, power_groups, min_size=1, max_size=5))
 @settings(deadline=None, max_examples=10)
 def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[str, PowerGroup]) -> None:
-    assert Settings.from_environment(environment(groups)) == Settings(
+    assert PowerFunctionSettings.from_environment(environment(groups)) == PowerFunctionSettings(
         cluster="base-pod",
         groups={
-            name: GroupSettings(
+            name: PowerGroupSettings(
                 count=group.count,
                 block=group.capacity_block,
                 blocks=tuple(group.capacity_blocks),
@@ -98,8 +98,8 @@ def test_the_function_reads_the_settings_that_the_construct_writes(groups: dict[
 def test_times_reach_the_function() -> None:
     written = environment({"workers": PowerGroup(count=8)}, Duration.minutes(25), Duration.hours(1))
 
-    assert Settings.from_environment(written).launch_grace == timedelta(minutes=25)
-    assert Settings.from_environment(written).closing_notice == timedelta(hours=1)
+    assert PowerFunctionSettings.from_environment(written).launch_grace == timedelta(minutes=25)
+    assert PowerFunctionSettings.from_environment(written).closing_notice == timedelta(hours=1)
     assert written["CLUSTER_POWER_SETTINGS"] == (
         '{"closing_notice":3600,"cluster":"base-pod","groups":{"workers":{"count":8}},"launch_grace":1500}'
     )
@@ -121,5 +121,7 @@ def test_an_id_that_is_known_at_deployment_only_reaches_the_function() -> None:
     variables = only(stack, "AWS::Lambda::Function")["Properties"]["Environment"]["Variables"]
     text = resolve(variables["CLUSTER_POWER_SETTINGS"], {"Fleet": "sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"})
 
-    [group] = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
-    assert group == GroupSettings(count=4, owner=OwnerSettings.spot_fleet("sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE"))
+    [group] = PowerFunctionSettings.from_environment({"CLUSTER_POWER_SETTINGS": text}).groups.values()
+    assert group == PowerGroupSettings(
+        count=4, owner=OwnerSettings.spot_fleet("sfr-73fbd2ce-aa30-494c-8788-1cee4EXAMPLE")
+    )

@@ -9,9 +9,9 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
+from cluster_contract.power import PowerFunctionSettings
 from cluster_power.callers import Action, Caller
 from cluster_power.commands import parse_command
-from cluster_power.settings import Settings
 from power_scene import plain
 from synthesis import new_stack, only, resources
 
@@ -136,8 +136,8 @@ def test_a_block_that_is_known_at_deployment_only_is_in_the_pattern() -> None:
     assert pattern["detail"] == {"capacity-reservation-id": [{"Ref": "Block"}]}
 
 
-def _settings() -> Settings:
+def _settings() -> PowerFunctionSettings:
     text = json.dumps({"cluster": "base-pod", "groups": {"pod": {"count": 8}}})
-    settings = Settings.from_environment({"CLUSTER_POWER_SETTINGS": text})
+    settings = PowerFunctionSettings.from_environment({"CLUSTER_POWER_SETTINGS": text})
     assert settings.groups == plain(pod=8)
     return settings

@@ -23,7 +23,7 @@ from cdk_training_cluster.nodes.agent.cluster_node import (
 )
 from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.watch import DeviceReader
-from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
+from cdk_training_cluster.nodes.agent.cluster_node.watched import NodeIdentity, Watched
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cluster_contract.faults import FaultKind
@@ -177,7 +177,9 @@ def test_a_gpu_that_is_gone_confirms_a_line_and_a_driver_that_does_not_answer_no
 def test_a_gpu_that_answers_again_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     told: list[str] = []
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda report: told.append(report.kind.value))
+    watched = Watched(
+        NodeIdentity("llama", "workers", "i-1", "boot-1"), report=lambda report: told.append(report.kind.value)
+    )
     devices = DeviceReader(readings.Readings(Facts(instance_type="p5.48xlarge", gpus=8, gpu="H100")))
     whole = [gpus.Gpu(number, "NVIDIA H100 80GB HBM3") for number in range(8)]
     one_lost = gpus.Reading("580.95.05", whole[1:], ["GPU 0 does not answer: GPU is lost"])
@@ -215,7 +217,7 @@ def test_an_operator_hears_of_a_driver_that_does_not_answer(tmp_path: Path, monk
     monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
     told: list[tuple[str, list[tuple[str, str]]]] = []
     watched = Watched(
-        Node("llama", "workers", "i-1", "boot-1"),
+        NodeIdentity("llama", "workers", "i-1", "boot-1"),
         report=lambda report: told.append(
             (report.kind.value, [(fault.code, fault.action.value) for fault in report.faults])
         ),

@@ -22,7 +22,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.node_facts import Facts
 from cdk_training_cluster.nodes.agent.cluster_node.notices import LIFECYCLE_NOTICES, Notice, Notices
 from cdk_training_cluster.nodes.agent.cluster_node.programs import Answer
 from cdk_training_cluster.nodes.agent.cluster_node.readings import Readings
-from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
+from cdk_training_cluster.nodes.agent.cluster_node.watched import NodeIdentity, Watched
 from cdk_training_cluster.nodes.bootstrap.asset import AGENT, CONTRACT
 from cluster_contract.faults import FaultAction, FaultKind
 from cluster_contract.health import NodeReport, ReportedFault, ReportKind
@@ -167,7 +167,7 @@ def test_the_node_completes_its_own_termination(aws: Aws, state: str, waits: boo
 
 
 def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> None:
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     outbox = watch.Outbox(watched, "us-east-1")
     for reading, calls in ((True, 0), (False, 0), (False, 2), (False, 2)):
         watched.used(reading)
@@ -178,7 +178,7 @@ def test_the_node_lets_go_only_when_no_job_uses_it_and_asks_once(aws: Aws) -> No
 
 def test_the_node_writes_its_own_tag_before_it_reports_and_again_after_a_boot(aws: Aws) -> None:
     def node(boot: str) -> Watched:
-        return Watched(Node("llama", "workers", "i-1", boot), report=reports.spool, clock=lambda: NOW)
+        return Watched(NodeIdentity("llama", "workers", "i-1", boot), report=reports.spool, clock=lambda: NOW)
 
     first = node("boot-1")
     outbox = watch.Outbox(first, "us-east-1")
@@ -201,7 +201,7 @@ def test_the_node_writes_its_own_tag_before_it_reports_and_again_after_a_boot(aw
 
 
 def test_a_node_that_went_to_its_warm_pool_lets_go_again_when_it_is_terminated_there(aws: Aws) -> None:
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     outbox = watch.Outbox(watched, "us-east-1")
     for target, state, completions in (
         ("Warmed:Stopped", "Warmed:Pending:Wait", 1),
@@ -222,7 +222,7 @@ def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelera
     (tmp_path / "proc").mkdir()
     monkeypatch.setattr(use, "ROOT", str(tmp_path))
     monkeypatch.setattr(drain_files, "ROOT", str(tmp_path))
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     watched.noticed({"terminating"}, [Notice("terminating", "Auto Scaling terminates the node")])
     watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(facts)), Notices(Metadata()))
     assert not watched.may_go
@@ -232,7 +232,7 @@ def test_a_node_that_cannot_show_a_job_goes_at_once_unless_its_type_has_accelera
 
 def test_what_cannot_be_read_is_unknown_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aws: Aws) -> None:
     monkeypatch.setattr(watch, "ROOT", str(tmp_path))
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=reports.spool, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=reports.spool, clock=lambda: NOW)
 
     with FakeMetadataService().running() as metadata:
         metadata.failing = True
@@ -249,7 +249,7 @@ def test_a_gpu_that_does_not_answer_delays_no_notice(tmp_path: Path, monkeypatch
     monkeypatch.setattr(watch, "ROOT", str(tmp_path))
     sources = Readings(Facts())
     monkeypatch.setattr(sources, "read", threading.Event().wait)
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=reports.spool, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=reports.spool, clock=lambda: NOW)
     with FakeMetadataService().running() as metadata:
         metadata.documents |= {
             "instance-life-cycle": "spot",
@@ -298,7 +298,7 @@ def test_a_job_that_writes_through_the_neuron_driver_forges_no_fault_of_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: Facts, drained_by: list[str]
 ) -> None:
     monkeypatch.setattr(watch, "ROOT", str(tmp_path))
-    watched = Watched(Node("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
+    watched = Watched(NodeIdentity("llama", "workers", "i-1", "boot-1"), report=lambda _: None, clock=lambda: NOW)
     watchdog = watch.Watchdog(watched, watch.DeviceReader(Readings(facts)), Notices(Metadata()))
     monkeypatch.setattr(watchdog, "_jobs", [("nothing", lambda: 5, lambda: None)])
     records = [OFF_THE_BUS.encode()]

@@ -11,7 +11,7 @@ from cdk_training_cluster.nodes.agent.cluster_node import drain_files
 from cdk_training_cluster.nodes.agent.cluster_node.evidence import Evidence
 from cdk_training_cluster.nodes.agent.cluster_node.kernel_log import sighting
 from cdk_training_cluster.nodes.agent.cluster_node.notices import Notice
-from cdk_training_cluster.nodes.agent.cluster_node.watched import Node, Watched
+from cdk_training_cluster.nodes.agent.cluster_node.watched import NodeIdentity, Watched
 from cluster_contract.health import NodeReport
 
 OFF_THE_BUS = "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -50,7 +50,7 @@ class Scene:
         self.watched.restore(document, history)
 
     def _watched(self) -> Watched:
-        node = Node("llama", "workers", "i-1", f"boot-{self.boots}")
+        node = NodeIdentity("llama", "workers", "i-1", f"boot-{self.boots}")
         return Watched(node, report=self.reports.append, clock=lambda: self.now)
 
     def read(self, *lines: str) -> None:

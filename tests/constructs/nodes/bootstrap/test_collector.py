@@ -15,7 +15,7 @@ from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.collector import EFA_COUNTERS
 from cdk_training_cluster.nodes.bootstrap.downloads import DOWNLOADS
 from cdk_training_cluster.nodes.bootstrap.scripts import efa_counters
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from node_sandbox import UBUNTU, NodeSandbox
 
 MakeNode = Callable[..., NodeSandbox]

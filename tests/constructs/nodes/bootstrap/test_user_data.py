@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_training_cluster.nodes.bootstrap.settings import quote, shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import quote, shell_assignments
 from cdk_training_cluster.nodes.bootstrap.user_data import render_user_data
 from node_sandbox import NodeSandbox
 

@@ -17,7 +17,7 @@ import pytest
 from cdk_training_cluster.nodes.bootstrap.agent import AcceleratorVendor
 from cdk_training_cluster.nodes.bootstrap.asset import write_scripts
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cdk_training_cluster.nodes.bootstrap.settings import shell_assignments
+from cdk_training_cluster.nodes.bootstrap.shell import shell_assignments
 from cdk_training_cluster.orchestrators.slurm import node_scripts
 from cdk_training_cluster.orchestrators.slurm.node_scripts import NodeFacts, install_script
 from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK, PROLOG

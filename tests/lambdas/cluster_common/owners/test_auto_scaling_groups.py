@@ -6,7 +6,7 @@ import botocore.session
 import pytest
 
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
-from cluster_common.owners.groups import Node, OwnedGroup
+from cluster_common.owners.groups import OwnedGroup, OwnedNode
 from fake_auto_scaling import FakeAutoScaling
 from fake_service import STACK
 
@@ -118,7 +118,7 @@ def test_each_node_is_read_with_its_state() -> None:
     [group] = read(fake)
 
     (working, _), (gone, _) = raw.nodes
-    assert group.nodes == {working: Node(state="InService", protected=True), gone: Node(state="Terminated")}
+    assert group.nodes == {working: OwnedNode(state="InService", protected=True), gone: OwnedNode(state="Terminated")}
 
 
 def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() -> None:

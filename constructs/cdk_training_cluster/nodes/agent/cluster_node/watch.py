@@ -29,7 +29,7 @@ from .metadata import Metadata
 from .node_facts import Facts, boot_id, expected_facts, instance_id, instance_type
 from .notices import TERMINATING, Notice, Notices
 from .programs import ROOT
-from .watched import Node, Watched
+from .watched import NodeIdentity, Watched
 
 _URGENT_SECONDS = 5
 _SCHEDULED_SECONDS = 300
@@ -245,7 +245,9 @@ def main(arguments: list[str]) -> int:
 def make_watchdog() -> tuple[Watchdog, Outbox]:
     """Return the watchdog of this node, which knows what the last one knew, and what sends its reports."""
     facts, metadata = expected_facts(instance_type()), Metadata()
-    node = Node(facts.cluster, facts.node_group, instance_id() or metadata.get("instance-id") or "", boot_id())
+    node = NodeIdentity(
+        facts.cluster, facts.node_group, instance_id() or metadata.get("instance-id") or "", boot_id()
+    )
     watched = Watched(node, report=_spool)
     known = progress.read(Path(ROOT + HEALTH))
     watched.restore(known, progress.read(Path(ROOT + FAULT_HISTORY)).get("faults", []))

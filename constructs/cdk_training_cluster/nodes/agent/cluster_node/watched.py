@@ -30,8 +30,8 @@ _NAMES = {FaultKind.XID: "Xid", FaultKind.SXID: "SXid", FaultKind.NEURON: "Neuro
 Key = tuple[FaultKind, str, str]
 
 
-class Node(NamedTuple):
-    """Which node this is.
+class NodeIdentity(NamedTuple):
+    """The identity of the node.
 
     Attributes:
         cluster: The cluster's name.
@@ -69,7 +69,7 @@ class Watched:
 
     def __init__(
         self,
-        node: Node,
+        node: NodeIdentity,
         *,
         report: Callable[[NodeReport], None],
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),

@@ -40,8 +40,8 @@ class Team:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A cluster as its Kubernetes folder needs it.
+class KubernetesCluster:
+    """The parts of a cluster that the Kubernetes folder is generated from.
 
     Attributes:
         name: The cluster's name.
