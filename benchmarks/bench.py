@@ -87,7 +87,7 @@ _GOALS = {"ratio": 1.25, "resources": 60, "bytes": 60_000, "import_ratio": 1.1}
 
 _SIDES = ("library", "typed", "typed_with_files")
 _CLUSTERS = ("p4de", "p5-reservation", "slurm", "base-pod", "hyperpod", "batch")
-# Without those of engines, which the library imports when they are asked for.
+# Without those of orchestrators, which the library imports when they are asked for.
 _SOURCES = [path for path in (_PROJECT / "constructs").rglob("*.py") if "orchestrators" not in path.parts]
 _MODULES = sorted(
     {name for path in _SOURCES for name in re.findall(r"^from aws_cdk import (aws_\w+)", path.read_text(), re.M)}

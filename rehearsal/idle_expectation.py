@@ -25,7 +25,7 @@ class Fate(StrEnum):
     KEEP = "keep"
     """It runs on, since its policy is off."""
 
-    ENGINE = "engine"
+    ORCHESTRATOR = "orchestrator"
     """It runs on, since the scheduler that launched it alone takes it out again."""
 
     DRY_RUN = "dry run"
@@ -175,8 +175,8 @@ class IdleExpectation:
         if all(one.reserved for one in self.together(node)) and not releases:
             return Fate.RESERVED
         group = self._settings.groups.get(node.node_group)
-        if group is not None and group.owner is not None and group.owner.engine_sized:
-            return Fate.ENGINE
+        if group is not None and group.owner is not None and group.owner.scheduler_sized:
+            return Fate.ORCHESTRATOR
         return Fate.DRY_RUN if policy.dry_run else Fate.STOPPED
 
     def _is_alone(self, node: IdleNode) -> bool:

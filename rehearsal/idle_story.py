@@ -12,7 +12,7 @@ _CALLED: Mapping[Fate, str] = {
     Fate.DRY_RUN: "stop",
     Fate.RESERVED: "reserved",
     Fate.KEEP: "keep",
-    Fate.ENGINE: "unstoppable",
+    Fate.ORCHESTRATOR: "unstoppable",
 }
 _SAID_OF = {"busy": "busy", "preparing": "busy", "silent": "unknown"}
 

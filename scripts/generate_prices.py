@@ -35,7 +35,7 @@ _TRAINING = {AcceleratorKind.GPU, AcceleratorKind.NEURON}
 
 
 def training_types() -> tuple[str, ...]:
-    """Return the types with GPUs or Neuron devices, and those that engines run their own nodes on by default."""
+    """Return the types with GPUs or Neuron devices, and the default types of the orchestrators' own nodes."""
     nodes = (info.name for info in all_instance_types() if any(each.kind in _TRAINING for each in info.accelerators))
     return (*nodes, SystemNodes().instance_type, LoginNodes().instance_type)
 

@@ -306,9 +306,9 @@ class ClusterFile(Settings):
     """The nodes."""
 
     orchestrator: OrchestratorChoice = Field(default=NONE, validate_default=True)
-    """What runs jobs: none, or an engine as a word or as one key with its settings. none leaves that to you: Auto
-    Scaling groups launch the nodes. A change of it ends all running nodes: let their jobs end before you deploy
-    it."""
+    """What runs jobs: none, or an orchestrator as a word or as one key with its settings. none leaves that to you:
+    Auto Scaling groups launch the nodes. A change of it ends all running nodes: let their jobs end before you
+    deploy it."""
 
     instance_type_facts: tuple[InstanceTypeFacts, ...] = Field(default=(), examples=[[FACTS_EXAMPLE]])
     """Facts about instance types that are newer than this library's catalog."""

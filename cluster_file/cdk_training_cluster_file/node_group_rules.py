@@ -1,4 +1,4 @@
-"""What node groups and the engine that runs jobs on them demand of each other, with its place in a cluster file.
+"""What node groups and the orchestrator demand of each other, with its place in a cluster file.
 
 What AWS refuses is in the library's tables; here it only gets its place.
 """
@@ -39,7 +39,7 @@ from cdk_training_cluster_file.problems import Location
 from cdk_training_cluster_file.schedule import ScheduleSettings
 
 _CIDR: TypeAdapter[str] = TypeAdapter(fields.VpcCidr)
-_ENGINE: TypeAdapter[OrchestratorSettings] = TypeAdapter(OrchestratorChoice)
+_ORCHESTRATOR: TypeAdapter[OrchestratorSettings] = TypeAdapter(OrchestratorChoice)
 
 
 def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
@@ -75,7 +75,7 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     for problem in (*cluster_problems(together), *orchestrator.problems(together)):
         match problem.setting:
             case (first, *setting) if first == name:
-                yield _place_of_engine(file, name, setting), beside_its_place(problem)
+                yield _place_of_orchestrator(file, name, setting), beside_its_place(problem)
             case ("node_groups", int() as number, *setting):
                 group, _ = groups[number]
                 types = group.settings.instance_types
@@ -97,17 +97,17 @@ def _node_range(file: Part) -> str | None:
     return None if cidr is None or "network" in file else node_range_of(cidr)
 
 
-def the_engine_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:
-    """What an engine's settings contradict by themselves; what they demand of node groups is said with these."""
-    choice = _engine_of(file)
-    if choice is None or choice.engine is None:
+def the_orchestrator_is_one_that_can_be_made(file: Part) -> Iterator[Complaint]:
+    """Check the settings of an orchestrator by themselves; their demands on node groups are checked with these."""
+    choice = _orchestrator_of(file)
+    if choice is None or choice.settings is None:
         return
     name = _name_of(choice)
     try:
         choice.to_orchestrator()
     except SettingsError as error:
         for problem in error.problems:
-            yield _place_of_engine(file, name, problem.setting), beside_its_place(problem)
+            yield _place_of_orchestrator(file, name, problem.setting), beside_its_place(problem)
 
 
 def _zone_id(file: Part) -> str | None:
@@ -121,9 +121,9 @@ def _zone_id(file: Part) -> str | None:
     return named[1] if named else settings.zone_id
 
 
-def _engine_of(file: Part) -> OrchestratorSettings | None:
+def _orchestrator_of(file: Part) -> OrchestratorSettings | None:
     try:
-        return _ENGINE.validate_python(file.get("orchestrator", NONE))
+        return _ORCHESTRATOR.validate_python(file.get("orchestrator", NONE))
     except ValidationError:
         return None
 
@@ -133,8 +133,8 @@ def _name_of(choice: OrchestratorSettings) -> str:
 
 
 def _orchestrator(file: Part) -> tuple[str, Orchestrator]:
-    """Return the engine and its name; of one that is not known yet nothing is demanded."""
-    choice = _engine_of(file)
+    """Return the orchestrator and its name; of one that is not known yet nothing is demanded."""
+    choice = _orchestrator_of(file)
     try:
         made = None if choice is None else choice.to_orchestrator()
     except SettingsError:
@@ -142,8 +142,8 @@ def _orchestrator(file: Part) -> tuple[str, Orchestrator]:
     return (NONE if choice is None else _name_of(choice)), made or NoOrchestrator()
 
 
-def _place_of_engine(file: Part, name: str, setting: Sequence[str | int]) -> Location:
-    """Return where a setting of an engine is in a file: its word, if the file writes no settings."""
+def _place_of_orchestrator(file: Part, name: str, setting: Sequence[str | int]) -> Location:
+    """Return where a setting of an orchestrator is in a file: its word, if the file writes no settings."""
     return ("orchestrator", name, *setting) if isinstance(file.get("orchestrator"), Mapping) else ("orchestrator",)
 
 

@@ -18,7 +18,7 @@ from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.budget import BudgetSettings
 from cdk_training_cluster_file.node_group_rules import (
     node_groups_are_what_aws_takes,
-    the_engine_is_one_that_can_be_made,
+    the_orchestrator_is_one_that_can_be_made,
 )
 from cdk_training_cluster_file.orchestrators.hyperpod import EksClusterArn
 from cdk_training_cluster_file.parts import TYPE, ZONE, Complaint, Part, beside_its_place, entries, formed, valid
@@ -100,8 +100,8 @@ def keys_are_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
 
 def the_eks_cluster_is_in_the_account_of_the_cluster(file: Part) -> Iterator[Complaint]:
     """HyperPod's nodes join an EKS cluster in their own VPC, which is in one account."""
-    engine = file.get("orchestrator")
-    hyperpod = engine.get("hyperpod") if isinstance(engine, Mapping) else None
+    orchestrator = file.get("orchestrator")
+    hyperpod = orchestrator.get("hyperpod") if isinstance(orchestrator, Mapping) else None
     arn = formed(hyperpod, "eks_cluster_arn", _EKS) if isinstance(hyperpod, Mapping) else None
     account = formed(file, "account", _ACCOUNT)
     owner = arn.split(":")[4] if arn else account
@@ -196,7 +196,7 @@ RULES: tuple[Callable[[Part], Iterator[Complaint]], ...] = (
     facts_are_told_once,
     addresses_are_listed_once,
     node_groups_are_what_aws_takes,
-    the_engine_is_one_that_can_be_made,
+    the_orchestrator_is_one_that_can_be_made,
     an_existing_file_system_stays_as_it_is,
     the_file_system_is_what_fsx_makes,
     datasets_are_what_fsx_takes,

@@ -51,7 +51,7 @@ from cdk_training_cluster.orchestrators.batch import BatchJob, BatchQueue, Batch
 from cdk_training_cluster.orchestrators.eks import EksSettings, SystemNodes
 from cdk_training_cluster.orchestrators.hyperpod import (
     DeepHealthCheck,
-    HyperPodEngine,
+    HyperPodOrchestration,
     HyperPodSettings,
     NodeRecovery,
 )
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from cdk_training_cluster.orchestrators.slurm.slurm_cluster import SlurmCluster
 else:
     # Imported when they are asked for: each needs a module of aws-cdk-lib that other clusters do without.
-    _OF_ENGINES = {
+    _OF_ORCHESTRATORS = {
         "BatchTrainingQueue": "batch.batch_training_queue",
         "EksTrainingCluster": "eks.eks_cluster",
         "HyperPodCluster": "hyperpod.hyperpod_cluster",
@@ -89,14 +89,14 @@ else:
     }
 
     def __getattr__(name: str) -> object:
-        """Return the construct of an engine; Python asks here for a name that is not there yet."""
-        if name not in _OF_ENGINES:
+        """Return the construct of an orchestrator; Python asks here for a name that is not there yet."""
+        if name not in _OF_ORCHESTRATORS:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-        return getattr(import_module(f"{__name__}.orchestrators.{_OF_ENGINES[name]}"), name)
+        return getattr(import_module(f"{__name__}.orchestrators.{_OF_ORCHESTRATORS[name]}"), name)
 
     def __dir__() -> list[str]:
-        """Return the names of the package, those of the engines' constructs too."""
-        return [*globals(), *_OF_ENGINES]
+        """Return the names of the package, those of the orchestrators' constructs too."""
+        return [*globals(), *_OF_ORCHESTRATORS]
 
 
 __all__ = [
@@ -130,7 +130,7 @@ __all__ = [
     "GpuSharing",
     "HealthPolicy",
     "HyperPodCluster",
-    "HyperPodEngine",
+    "HyperPodOrchestration",
     "HyperPodSettings",
     "IdleGroup",
     "IdlePolicy",

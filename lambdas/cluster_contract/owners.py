@@ -32,7 +32,7 @@ _TERMINATES_NODES = frozenset(
 )
 
 
-_ENGINE_SIZED = "+"
+_SCHEDULER_SIZED = "+"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,29 +44,29 @@ class OwnerSettings(Text):
         id: Its name or id: of AWS PCS `<cluster id>/<compute node group id>`, of EKS `<cluster>/<node group>`, of
             HyperPod `<cluster name>/<instance group>`, of Batch the compute environment's name, of a Spot Fleet the
             request's id.
-        engine_sized: Whether a scheduler launches and terminates nodes as jobs need them: the size that functions set
-            is then the most that it may run.
+        scheduler_sized: Whether a scheduler launches and terminates nodes as jobs need them: the size that functions
+            set is then the most that it may run.
         options: What is sent with each size, as `name=value`, since an update of the stack that sends it might send
             the template's size as well. Default: - nothing.
     """
 
     kind: OwnerKind
     id: str
-    engine_sized: bool = False
+    scheduler_sized: bool = False
     options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return " ".join((f"{self.kind}{_ENGINE_SIZED * self.engine_sized}", self.id, *self.options))
+        return " ".join((f"{self.kind}{_SCHEDULER_SIZED * self.scheduler_sized}", self.id, *self.options))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """See `Text`."""
         kind, _, rest = text.partition(" ")
         name, *options = rest.split(" ")
-        known = kind.removesuffix(_ENGINE_SIZED)
+        known = kind.removesuffix(_SCHEDULER_SIZED)
         if known not in list(OwnerKind) or not name:
             raise ValueError(f"must be one of {', '.join(OwnerKind)} and its name or id")
-        return cls(kind=OwnerKind(known), id=name, engine_sized=known != kind, options=tuple(options))
+        return cls(kind=OwnerKind(known), id=name, scheduler_sized=known != kind, options=tuple(options))
 
     @classmethod
     def spot_fleet(cls, request: str) -> Self:

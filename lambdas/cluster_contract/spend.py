@@ -52,14 +52,14 @@ class SpendGroupSettings(OwnedGroupSettings):
         volume_gib: How large the root volume of each node is, in GiB.
         reservations: The ids of the capacity reservations and Capacity Blocks that its nodes may run in.
         release: Whether its reservation is lowered while it is stopped, so that stopping saves money.
-        engine: What the engine that runs jobs bills for each of its nodes by the hour, by the names in the price
+        orchestrator: What the orchestrator bills for each of its nodes by the hour, by the names in the price
             list.
     """
 
     volume_gib: Annotated[int, Within(minimum=0)] = 0
     reservations: tuple[str, ...] = ()
     release: bool = False
-    engine: Mapping[str, _Quantity] = field(default_factory=dict)
+    orchestrator: Mapping[str, _Quantity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

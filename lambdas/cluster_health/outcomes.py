@@ -189,7 +189,7 @@ class GroupView:
     def lacks(self) -> str:
         """Why no node is replaced: its place would not be filled. Empty: it would, or a scheduler sizes the group."""
         group, wanted = self.group, self.wanted
-        if group is None or wanted is None or group.engine_sized:
+        if group is None or wanted is None or group.scheduler_sized:
             return ""
         if group.launching_suspended is not None:
             why = f" ({group.launching_suspended})" if group.launching_suspended else ""

@@ -72,7 +72,7 @@ class Obstacles:
             why = f"there is no power function to scale {words}"
         elif owner.deleting:
             why = f"{words} is cancelled or being deleted: terminate its instances"
-        elif owner.engine_sized:
+        elif owner.scheduler_sized:
             # A job that waits could not start while the size is zero.
             why = f"{owner.owner.service} alone takes idle nodes out of {words}: {owner.owner.idle_remedy}"
         elif owner.terminating_suspended is not None:

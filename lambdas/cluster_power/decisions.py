@@ -278,7 +278,7 @@ def _kept(group: Group, wanted: int, window: Window | None) -> str:
             f"{name} is limited to its {_nodes(wanted)} by {record.by}: {record.reason}; a start command ends the "
             "limit"
         )
-    if wanted and group.engine_sized:
+    if wanted and group.scheduler_sized:
         return (
             f"{name} may have up to {_nodes(wanted)}, which {group.owner.service} launches and terminates as jobs "
             f"need them: {_nodes(group.in_service)} {'runs' if group.in_service == 1 else 'run'}"
@@ -308,7 +308,7 @@ def _absent(name: str, own: PowerGroupSettings, context: Context) -> Decision:
         verdict=Verdict.ABSENT,
         reason=f"{name} is in the cluster's file and has no {absent}",
         wanted=wanted,
-        missing=0 if own.owner and own.owner.engine_sized else wanted,
+        missing=0 if own.owner and own.owner.scheduler_sized else wanted,
     )
 
 

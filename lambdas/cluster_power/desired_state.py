@@ -184,7 +184,7 @@ def _limit(order: Order, owners: Sequence[Group], context: Context) -> Order:
         wanted = context.wanted(group.node_group, record, context.window(group.node_group, group))
         size = wanted if record.size is None else record.size
         sizes[group.name] = group.desired if size is None else min(size, group.kept)
-        if group.engine_sized and group.kept < group.desired:
+        if group.scheduler_sized and group.kept < group.desired:
             sizes[group.name] = None  # The scheduler would launch more up to its size.
     return replace(order, state=State.LIMITED, limit=limit, sizes=sizes)
 
@@ -227,7 +227,7 @@ def _adopt(owners: Sequence[Group], context: Context) -> Order:
 
 def _is_lost(group: Group) -> bool:
     """Say whether a group without a record has nodes, or a size for them, that no deployment has just given it."""
-    is_deployed = group.engine_sized or group.desired == group.reset_to
+    is_deployed = group.scheduler_sized or group.desired == group.reset_to
     if is_deployed and not group.tags.get(POWER_TAG):
         return False
-    return bool(group.alive or (group.desired and not group.engine_sized))
+    return bool(group.alive or (group.desired and not group.scheduler_sized))

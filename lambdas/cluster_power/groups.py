@@ -50,7 +50,7 @@ class Group(OwnedGroup):
         that ask for more than a smaller size, and leaves them waiting where the size is 0.
         https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
         """
-        if self.engine_sized:
+        if self.scheduler_sized:
             return 0 if self.owner.keeps_jobs else min(self.alive, self.desired)
         lets_live = self.owner.reset_by_deployments and self.keeps_excess is not False
         given = (self.record.size or 0) if self.shows_old_size else 0

@@ -93,7 +93,7 @@ def find_problem(
     if goal - group.in_service - group.places_of_standby <= coming:
         return Finding(outlook=Outlook.PENDING if group.may_launch(goal) else Outlook.COMPLETE)
     grace = max(grace, group.owner.launch_time)
-    most = f"up to {goal}" if group.engine_sized else str(goal)
+    most = f"up to {goal}" if group.scheduler_sized else str(goal)
     where = f" in {', '.join(group.zones)}" if group.zones else ""
     running = f"{group.node_group}: {group.in_service} of {most} nodes are running{where}"
     if group.launching_suspended is not None:
@@ -115,8 +115,8 @@ def find_problem(
         return _problem(
             rule.kind, f"{running}: {rule.explain(failure.message, types, group.owner, retried=sized_by_us)}"
         )
-    if group.engine_sized or not slow:
-        return Finding(outlook=Outlook.COMPLETE if group.engine_sized else Outlook.PENDING)
+    if group.scheduler_sized or not slow:
+        return Finding(outlook=Outlook.COMPLETE if group.scheduler_sized else Outlook.PENDING)
     minutes, owner = round(grace.total_seconds() / 60), group.owner
     return _problem(
         ProblemKind.SLOW,

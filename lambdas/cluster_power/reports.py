@@ -154,7 +154,7 @@ def _summarize_group(decision: Decision) -> dict[str, object]:
         **({group.owner.key: group.name} if group else {}),
         **({"owner": f"{group.owner.noun} {group.name}"} if group else {}),
         **({"owner_arn": group.arn} if group and group.arn else {}),
-        **({"engine_sized": True} if group and group.engine_sized else {}),
+        **({"scheduler_sized": True} if group and group.scheduler_sized else {}),
         **({"capacity_block": decision.window.block} if decision.window else {}),
         "state": record.state.value if record and record.state else None,
         "by": record.by if record else "",

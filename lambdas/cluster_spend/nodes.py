@@ -195,7 +195,7 @@ def node_charges(
             if not node.block or node.reservation not in reserved:
                 yield Charge(item=node.item(), units=Decimal(1), start=first, end=last)
         group = settings.groups.get(node.node_group)
-        by_kind = {SpendKind.GUARDRAILS: settings.node, SpendKind.ORCHESTRATOR: group.engine if group else {}}
+        by_kind = {SpendKind.GUARDRAILS: settings.node, SpendKind.ORCHESTRATOR: group.orchestrator if group else {}}
         for kind, of_a_node in by_kind.items():
             for price, units in of_a_node.items():
                 item = Item(node.node_group, kind, price)

@@ -1,4 +1,4 @@
-"""What the templates say of what owns nodes: Auto Scaling groups, Spot Fleets and groups of engines."""
+"""What the templates say of what owns nodes: Auto Scaling groups, Spot Fleets and groups of orchestrators."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

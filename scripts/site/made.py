@@ -103,7 +103,7 @@ def _alerts() -> str:
 
 
 def _legality() -> str:
-    """Return which ways to buy and place nodes each engine takes."""
+    """Return which ways to buy and place nodes each orchestrator takes."""
     rows = [[f"`{choice.value}`", *(_cell(cells[choice]) for cells in LEGALITY.values())] for choice in Choice]
     head = ["setting", *(kind.value for kind in LEGALITY)]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])

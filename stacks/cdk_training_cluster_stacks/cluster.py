@@ -48,8 +48,8 @@ class ClusterStack(Stack):
         # Exports and imports, whatever a later CDK makes of references by default.
         self.node.set_context("@aws-cdk/core:defaultCrossStackReferences", "strong")
         speak_as_a_file(self, cluster)
-        engine = cluster.orchestrator.engine
-        make_cluster = TrainingCluster if engine is None else engine.make_cluster
+        orchestrator = cluster.orchestrator.settings
+        make_cluster = TrainingCluster if orchestrator is None else orchestrator.make_cluster
         self.training_cluster = make_cluster(
             self,
             "TrainingCluster",

@@ -1,4 +1,4 @@
-"""Which engine a cluster file names, and how."""
+"""Which orchestrator a cluster file names, and how."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from cdk_training_cluster_file.orchestrators.batch import BatchJobSettings
 from cluster_files import RIGHT, problems
 
 _FORMS = (
-    "must be none, slurm, eks, hyperpod or batch, or one key with its settings, such as {hyperpod: {engine: eks}}"
+    "must be none, slurm, eks, hyperpod or batch, or one key with its settings, such as "
+    "{hyperpod: {orchestrator: eks}}"
 )
 
 
@@ -20,17 +21,19 @@ _FORMS = (
         pytest.param("3", f"orchestrator: {_FORMS}, got 3", id="number"),
         pytest.param(
             "{slurm: {}, eks: {}}",
-            "orchestrator: must name one engine, got slurm and eks; make a cluster for each",
+            "orchestrator: must name one orchestrator, got slurm and eks; make a cluster for each",
             id="two",
         ),
-        pytest.param("{}", "orchestrator: must name one engine, got none; make a cluster for each", id="empty"),
+        pytest.param("{}", "orchestrator: must name one orchestrator, got none; make a cluster for each", id="empty"),
         pytest.param("{slurm: }", "orchestrator.slurm: has no value; write one, or leave the key out", id="no value"),
         pytest.param(
-            "{hyperpod: {engine: x}}", 'orchestrator.hyperpod.engine: must be slurm or eks, got "x"', id="setting"
+            "{hyperpod: {orchestrator: x}}",
+            'orchestrator.hyperpod.orchestrator: must be slurm or eks, got "x"',
+            id="setting",
         ),
     ],
 )
-def test_an_engine_is_one_word_or_one_key(tmp_path: Path, written: str, said: str) -> None:
+def test_an_orchestrator_is_one_word_or_one_key(tmp_path: Path, written: str, said: str) -> None:
     assert problems(tmp_path, f"{RIGHT}orchestrator: {written}\n") == [f"cluster.yaml:12: {said}"]
 
 
@@ -46,7 +49,7 @@ def test_a_zone_id_that_eks_refuses_is_refused_at_once(tmp_path: Path, place: st
     ]
 
 
-def test_no_engine_may_be_said(tmp_path: Path) -> None:
+def test_no_orchestrator_may_be_said(tmp_path: Path) -> None:
     assert problems(tmp_path, f"{RIGHT}orchestrator: none\n", legal=True) == []
 
 
@@ -59,7 +62,7 @@ def test_a_file_says_how_often_batch_starts_a_job(script: str | None) -> None:
 _HYPERPOD = f"""{RIGHT}
 orchestrator:
   hyperpod:
-    engine: eks
+    orchestrator: eks
     eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
     eks_security_group_id: sg-0a1b2c3d4e5f67890
 """

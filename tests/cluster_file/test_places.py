@@ -58,7 +58,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         f"{COUNT}\n    warm_pool: {{size: 9}}",
         "11: node_groups[0].warm_pool.size: must be at most",
     ),
-    "shared GPUs without an engine": (
+    "shared GPUs without an orchestrator": (
         COUNT,
         f"{COUNT}\n    gpu_sharing: {{mps: 2}}",
         "11: node_groups[0].gpu_sharing: must be left out with Auto Scaling groups",

@@ -70,7 +70,7 @@ CHANGES = {
     ),
     "an EKS cluster of another region": (
         "file_system: {}\n",
-        "orchestrator: {hyperpod: {engine: eks, eks_security_group_id: sg-0a1b2c3d4e5f67890, eks_cluster_arn: "
+        "orchestrator: {hyperpod: {orchestrator: eks, eks_security_group_id: sg-0a1b2c3d4e5f67890, eks_cluster_arn: "
         "'arn:aws:eks:us-west-2:111122223333:cluster/a'}}\n"
         "network: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d}\nfile_system: {}\n",
         [
@@ -107,7 +107,7 @@ CHANGES = {
     "an EKS cluster of another account": (
         "file_system: {}",
         "file_system: {}\nnetwork: {vpc_id: vpc-0a1b2c3d, subnet_id: subnet-0a1b2c3d}\norchestrator: {hyperpod: {"
-        "engine: eks, eks_security_group_id: sg-0a1b2c3d, "
+        "orchestrator: eks, eks_security_group_id: sg-0a1b2c3d, "
         "eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/a}}\n"
         'account: "444455556666"',
         [
@@ -120,7 +120,7 @@ CHANGES = {
         "file_system: {}\nbudget: {monthly_usd: 1, thresholds: [50, 50]}",
         ["4: budget.thresholds: must be different, got 50 2 times: leave out all but one"],
     ),
-    "an engine without what it needs": (
+    "an orchestrator without what it needs": (
         "file_system: {}",
         "file_system: {}\norchestrator: eks",
         [

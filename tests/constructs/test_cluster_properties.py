@@ -10,7 +10,7 @@ from cfnlint.config import ManualArgs
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from cluster_plans import ENGINES, SAMPLE, ClusterPlan, Sample
+from cluster_plans import ORCHESTRATORS, SAMPLE, ClusterPlan, Sample
 from cluster_strategies import CLASSES, legal_clusters
 from drawn_examples import examples
 from synthesis import new_stack
@@ -40,19 +40,19 @@ def _lints(plan: ClusterPlan) -> None:
 
 
 # Each way to buy is linted with every change, in one cluster: test_linters.py.
-@pytest.mark.sweep("test_any_legal_cluster_of_any_engine_synthesizes_to_what_cfn_lint_finds_nothing_in")
+@pytest.mark.sweep("test_any_legal_cluster_of_any_orchestrator_synthesizes_to_what_cfn_lint_finds_nothing_in")
 @given(legal_clusters())
 @settings(examples(1), **_QUICKLY)
 def test_any_legal_cluster_synthesizes_to_what_cfn_lint_finds_nothing_in(plan: ClusterPlan) -> None:
     _lints(plan)
 
 
-@given(legal_clusters(), st.sampled_from(sorted(ENGINES)))
+@given(legal_clusters(), st.sampled_from(sorted(ORCHESTRATORS)))
 @settings(examples(1), **_QUICKLY)
-def test_any_legal_cluster_of_any_engine_synthesizes_to_what_cfn_lint_finds_nothing_in(
-    plan: ClusterPlan, engine: str
+def test_any_legal_cluster_of_any_orchestrator_synthesizes_to_what_cfn_lint_finds_nothing_in(
+    plan: ClusterPlan, orchestrator: str
 ) -> None:
-    taken = plan.for_engine(engine)
+    taken = plan.for_orchestrator(orchestrator)
     assume(taken.groups and not taken.problems())
     _lints(taken)
 

@@ -10,7 +10,7 @@ from synthesis import ZONE, new_stack
 
 
 def test_every_output_that_a_page_names_is_made() -> None:
-    """All but the one of the foundation, which the cluster file's stacks have, and those of engines that run jobs."""
+    """All but the one of the foundation, which the cluster file's stacks have, and those of orchestrators."""
     stack = new_stack()
     groups = [NodeGroup("box", instance_types=["g5.xlarge"], count=1)]
     clusters = [

@@ -175,9 +175,9 @@ def test_a_template_is_too_large_above_a_million_bytes() -> None:
     assert found(template, size=1_000_001) == {"templateSize": ["Nodes.Properties"]}
 
 
-# Those of engines are taken away in the tests of the local AWS, which refuses the same templates.
-_ENGINES = ("batch", "eks", "hyperpod", "pcs")
-_OWN = [rule for rule in RULES if rule.id != "templateSize" and not rule.id.startswith(_ENGINES)]
+# Those of orchestrators are taken away in the tests of the local AWS, which refuses the same templates.
+_ORCHESTRATORS = ("batch", "eks", "hyperpod", "pcs")
+_OWN = [rule for rule in RULES if rule.id != "templateSize" and not rule.id.startswith(_ORCHESTRATORS)]
 
 
 @pytest.mark.parametrize("taken", _OWN, ids=lambda rule: rule.id)
@@ -238,7 +238,7 @@ def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("make", [batch_template, eks_template, hyperpod_template, pcs_cluster])
-def test_what_only_the_deployment_knows_breaks_no_rule_of_an_engine(make: Callable[[], Any]) -> None:
+def test_what_only_the_deployment_knows_breaks_no_rule_of_an_orchestrator(make: Callable[[], Any]) -> None:
     for path in _paths({name: each.get("Properties") for name, each in make()["Resources"].items()}):
         # A policy is read as text.
         if len(path) > 1 and "Policies" not in path:
@@ -250,7 +250,7 @@ def test_what_only_the_deployment_knows_breaks_no_rule_of_an_engine(make: Callab
             assert found(template) == {}, path
 
 
-def test_the_import_of_the_library_alone_knows_the_rules_of_every_engine() -> None:
+def test_the_import_of_the_library_alone_knows_the_rules_of_every_orchestrator() -> None:
     files = (Path(cdk_training_cluster.__file__).parent / "orchestrators").glob("*/template_rules.py")
     written = {name for path in files for name in re.findall(r'\bid="(\w+)"', path.read_text())}
     prints = "from cdk_training_cluster.validation.templates.rules import RULES; print(*(rule.id for rule in RULES))"

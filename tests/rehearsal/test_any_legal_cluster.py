@@ -1,6 +1,6 @@
 """A sample of legal clusters that uses every way to buy: each deploys to the local AWS, starts, stops and goes.
 
-So do clusters that are drawn, with each engine.
+So do clusters that are drawn, with each orchestrator.
 
 The stacks go straight to the local CloudFormation, without the CDK CLI; the nodes are started by the deployed power
 function's own code.
@@ -21,7 +21,7 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from cdk_training_cluster import instance_type_info
-from cluster_plans import ENGINES, OWN, SAMPLE, ClusterPlan, Given, Sample, Where
+from cluster_plans import ORCHESTRATORS, OWN, SAMPLE, ClusterPlan, Given, Sample, Where
 from cluster_strategies import legal_clusters
 from deployed_cluster import Deployed, prepare
 from local_aws import LocalAws
@@ -146,10 +146,13 @@ def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
         )
 
 
-# One kind of engine with every change; what any run draws is linted by the properties of the constructs.
+# One kind of orchestrator with every change; what any run draws is linted by the properties of the constructs.
 @pytest.mark.parametrize(
-    "engine",
-    [pytest.param(engine, marks=() if engine in _WITH_EVERY_CHANGE else pytest.mark.sweep) for engine in ENGINES],
+    "orchestrator",
+    [
+        pytest.param(orchestrator, marks=() if orchestrator in _WITH_EVERY_CHANGE else pytest.mark.sweep)
+        for orchestrator in ORCHESTRATORS
+    ],
 )
 @drawn(data=st.data())
 @settings(
@@ -161,15 +164,15 @@ def _reserved_before(group: Mapping[str, Any]) -> Iterator[Given]:
     suppress_health_check=list(HealthCheck),
 )
 def test_a_drawn_legal_cluster_deploys_and_goes(
-    aws: LocalAws, tmp_path_factory: pytest.TempPathFactory, engine: str, data: st.DataObject
+    aws: LocalAws, tmp_path_factory: pytest.TempPathFactory, orchestrator: str, data: st.DataObject
 ) -> None:
-    plan = data.draw(legal_clusters(most=3)).for_engine(engine)
+    plan = data.draw(legal_clusters(most=3)).for_orchestrator(orchestrator)
     assume(plan.groups and not plan.problems())
     prepare(aws, _types([plan]))
     plan = replace(plan, groups=tuple(_deployable(group, aws) for group in plan.groups))
     for one in {one.id: one for group in plan.groups for one in _reserved_before(group)}.values():
         _give(aws, one)
-    cluster = Deployed(aws, tmp_path_factory.mktemp("drawn"), f"drawn-{engine.replace('_', '-')}")
+    cluster = Deployed(aws, tmp_path_factory.mktemp("drawn"), f"drawn-{orchestrator.replace('_', '-')}")
     cluster.deploy(plan)
     failures = cluster.failures
     cluster.destroy()

@@ -50,7 +50,7 @@ def _says_what_became_of_idle_nodes(results: dict[str, Any]) -> None:
     idle, groups = results["idle"], results["node_groups"]
     nodes = {one for group in groups for one in group["instance_ids"]}
     assert idle["wanted"].keys() == idle["verdicts"].keys() == idle["reported"].keys() == nodes
-    ends = {"stopped": "stop", "reserved": "reserved", "engine": "unstoppable"}
+    ends = {"stopped": "stop", "reserved": "reserved", "orchestrator": "unstoppable"}
     assert idle["verdicts"] == {one: ends[wanted] for one, wanted in idle["wanted"].items()}
     assert "busy" in idle["reported"].values()
     assert idle["stopped"] == sorted(one for one, wanted in idle["wanted"].items() if wanted == "stopped")

@@ -37,7 +37,7 @@ def _policies(aws: LocalAws) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_sizes_are_set_with_the_permissions_of_eks_and_not_without(aws: LocalAws, tmp_path: Path) -> None:
     cluster = Deployed(aws, tmp_path, "pod")
-    cluster.deploy(ClusterPlan(groups=(_WORKERS,), existing_network=True, engine="hyperpod_eks"))
+    cluster.deploy(ClusterPlan(groups=(_WORKERS,), existing_network=True, orchestrator="hyperpod_eks"))
     assert cluster.failures == []
     cluster.say("tick")
     cluster.say("stop", reason="the test")

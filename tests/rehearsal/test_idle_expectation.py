@@ -32,7 +32,7 @@ def _fates(group: Mapping[str, Any], *nodes: IdleNode, **policy: Any) -> list[st
         ({}, {}, [True, True], ["reserved", "reserved"]),
         ({}, {}, [True, False], ["stopped", "stopped"]),
         ({"owner": _FLEET}, {}, [False, False], ["stopped", "stopped"]),
-        ({"owner": _SLURM}, {}, [False, False], ["engine", "engine"]),
+        ({"owner": _SLURM}, {}, [False, False], ["orchestrator", "orchestrator"]),
         ({"release": True}, {}, [True, True], ["stopped", "stopped"]),
         (_ALONE, {}, [True, False], ["reserved", "stopped"]),
         ({**_ALONE, "release": True}, {}, [True, False], ["reserved", "stopped"]),

@@ -53,7 +53,7 @@ def test_every_optional_part_can_be_taken_away_and_leaves_what_holds_data(tmp_pa
     files = list(without_parts(whole, tmp_path, "parts"))
     assert [part for part, _ in files[1:]] == list(PARTS)
     fields = ClusterFile.model_fields
-    # An engine takes neither Spot Fleets nor warm pools; base-pod's is taken away by `make rehearse`.
+    # An orchestrator takes neither Spot Fleets nor warm pools; base-pod's is taken away by `make rehearse`.
     assert yaml.safe_load(_FILE).keys() == fields.keys() - STAYING.keys() - {"orchestrator"}
     left = {name for name, field in fields.items() if field.is_required()}
     assert yaml.safe_load(files[-1][1].read_text()).keys() == {*left, "idle", "termination_protection"}

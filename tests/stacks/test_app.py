@@ -82,7 +82,7 @@ def stacks(directory: Path) -> list[str]:
     return sorted(path.name.split(".")[0] for path in (directory / "cdk.out").glob("*.template.json"))
 
 
-def test_a_cluster_waits_for_the_modules_of_no_engine_but_its_own() -> None:
+def test_a_cluster_waits_for_the_modules_of_no_orchestrator_but_its_own() -> None:
     prints = "import sys, cdk_training_cluster_stacks.app; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", prints], capture_output=True, text=True, check=True)
     assert not {f"aws_cdk.aws_{name}" for name in ("batch", "eks_v2", "pcs", "sagemaker")} & set(run.stdout.split())

@@ -30,7 +30,7 @@ from cdk_training_cluster.orchestrators.batch.settings import BatchSettings
 from cdk_training_cluster.orchestrators.eks.eks_orchestrator import EksOrchestrator
 from cdk_training_cluster.orchestrators.eks.settings import EksSettings
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
-from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodOrchestration, HyperPodSettings
 from cdk_training_cluster.orchestrators.slurm.settings import SlurmSettings
 from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator
 from cdk_training_cluster.validation.rule import Problem
@@ -47,13 +47,13 @@ _SECOND_ZONE = "us-east-1a"
 EKS, EKS_GROUP = "arn:aws:eks:us-east-1:123456789012:cluster/training", "sg-0a1b2c3d4e5f67890"
 """The EKS cluster that HyperPod's nodes join, and its cluster security group."""
 
-ENGINES: Mapping[str, Callable[[], Orchestrator]] = {
+ORCHESTRATORS: Mapping[str, Callable[[], Orchestrator]] = {
     "none": NoOrchestrator,
     "slurm": lambda: SlurmOrchestrator(SlurmSettings()),
     "eks": lambda: EksOrchestrator(EksSettings(control_plane_zone=_SECOND_ZONE)),
     "hyperpod_slurm": lambda: HyperPodOrchestrator(HyperPodSettings()),
     "hyperpod_eks": lambda: HyperPodOrchestrator(
-        HyperPodSettings(engine=HyperPodEngine.EKS, eks_cluster_arn=EKS, eks_security_group_id=EKS_GROUP)
+        HyperPodSettings(orchestrator=HyperPodOrchestration.EKS, eks_cluster_arn=EKS, eks_security_group_id=EKS_GROUP)
     ),
     "batch": lambda: BatchOrchestrator(BatchSettings()),
 }
@@ -75,7 +75,7 @@ class ClusterPlan:
         existing_network: Whether the VPC is there already.
         budget: What it may cost. None: anything.
         facts: Facts about types that the catalog does not have.
-        engine: What runs jobs, by its name in `ENGINES`.
+        orchestrator: What runs jobs, by its name in `ORCHESTRATORS`.
     """
 
     groups: tuple[Settings, ...]
@@ -83,7 +83,7 @@ class ClusterPlan:
     existing_network: bool = False
     budget: Budget | None = None
     facts: Sequence[InstanceTypeInfo] = field(default=(), repr=False)
-    engine: str = "none"
+    orchestrator: str = "none"
 
     def make(self, stack: Stack, cluster_name: str = "pod") -> TrainingCluster:
         """Make the cluster.
@@ -105,19 +105,19 @@ class ClusterPlan:
             datasets=[Dataset(bucket=bucket, prefix="tokens/", file_system_path="/data")] if self.dataset else [],
             instance_type_facts=self.facts,
             budget=self.budget,
-            _orchestrator=ENGINES[self.engine](),
+            _orchestrator=ORCHESTRATORS[self.orchestrator](),
         )
 
     def problems(self) -> list[str]:
         """Return what the rules say of it."""
         return [*map(str, self._found())]
 
-    def for_engine(self, engine: str) -> "ClusterPlan":
-        """Return it with another engine, and the node groups that it takes, as they are or without extras."""
+    def for_orchestrator(self, orchestrator: str) -> "ClusterPlan":
+        """Return it with another orchestrator, and the node groups that it takes, as they are or without extras."""
         plain = tuple({name: group[name] for name in group if name not in _EXTRAS} for group in self.groups)
         # EKS needs a second subnet of a network that exists, and HyperPod on EKS the network of the EKS cluster.
-        existing = engine == "hyperpod_eks" or (self.existing_network and engine != "eks")
-        on_it = replace(self, existing_network=existing, engine=engine)
+        existing = orchestrator == "hyperpod_eks" or (self.existing_network and orchestrator != "eks")
+        on_it = replace(self, existing_network=existing, orchestrator=orchestrator)
         taken = []
         for each in zip(self.groups, plain, strict=True):
             legal = (one for one in each if not replace(on_it, groups=(one,)).problems())
@@ -125,7 +125,7 @@ class ClusterPlan:
         return replace(on_it, groups=tuple(taken))
 
     def _found(self) -> Iterator[Problem]:
-        orchestrator = ENGINES[self.engine]()
+        orchestrator = ORCHESTRATORS[self.orchestrator]()
         together = ClusterContext.of(
             [node_group(each) for each in self.groups],
             facts=self.facts,

@@ -14,14 +14,14 @@ class FakeComputeNodeGroup:
         count: How many nodes the template gives it at most; a deployment writes that again, and the least 0.
         needed: How many nodes jobs need.
         capacity: How many nodes EC2 has for it.
-        engine_sized: Whether Slurm sizes it.
+        scheduler_sized: Whether Slurm sizes it.
         errors: What PCS shows as `errorInfo`.
     """
 
     id: str
     tags: dict[str, str]
     count: int
-    engine_sized: bool
+    scheduler_sized: bool
     needed: int = 0
     capacity: int = 1000
     least: int = 0
@@ -41,12 +41,12 @@ class FakeComputeNodeGroup:
     @property
     def desired(self) -> int:
         """What counts as its size."""
-        return self.most if self.engine_sized else self.least
+        return self.most if self.scheduler_sized else self.least
 
     @desired.setter
     def desired(self, size: int) -> None:
         """Do what an operator does in the console."""
-        self.least, self.most = 0 if self.engine_sized else size, size
+        self.least, self.most = 0 if self.scheduler_sized else size, size
 
     @property
     def arn(self) -> str:

@@ -55,7 +55,7 @@ class Case:
         warnings: If nothing is, what will surprise: sentences by the rule's id.
         zone: The cluster's zone. None: it is not known.
         facts: Facts about types that the catalog does not have.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
     """
 
     group: NodeGroup

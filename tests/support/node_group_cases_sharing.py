@@ -34,7 +34,7 @@ def _no_mig(name: str) -> str:
 
 
 SHARING_CASES: Mapping[str, Sequence[Case]] = {
-    "sharingEngine": (
+    "sharingOrchestrator": (
         *(
             any_case(
                 f"gpu_sharing must be left out with {kind.value}, where a job gets whole GPUs: use AWS PCS or "

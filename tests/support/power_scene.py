@@ -167,7 +167,7 @@ class Scene:
         return self.ec2.add_fleet(fleet, cluster=CLUSTER, node_group=node_group, **settings)
 
     def add_compute_node_group(
-        self, node_group: str = "slurm", *, engine_sized: bool = True, **settings: Any
+        self, node_group: str = "slurm", *, scheduler_sized: bool = True, **settings: Any
     ) -> FakeComputeNodeGroup:
         """Deploy a node group that AWS PCS owns."""
         count = self.counts.setdefault(node_group, 4)
@@ -177,12 +177,12 @@ class Scene:
                 "cluster": CLUSTER,
                 "node_group": node_group,
                 "count": count,
-                "engine_sized": engine_sized,
+                "scheduler_sized": scheduler_sized,
                 **settings,
             },
         )
         kind = OwnerKind.PCS_COMPUTE_NODE_GROUP
-        self.details[node_group] = {"owner": OwnerSettings(kind=kind, id=group.name, engine_sized=engine_sized)}
+        self.details[node_group] = {"owner": OwnerSettings(kind=kind, id=group.name, scheduler_sized=scheduler_sized)}
         return group
 
     def add_block(

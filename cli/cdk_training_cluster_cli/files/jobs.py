@@ -20,15 +20,15 @@ def job_files(cluster: ClusterFile) -> Mapping[str, str]:
     """
     with built_stacks(cluster) as (_, stack):
         made = stack.training_cluster
-        engine = made.orchestrator
-        if not isinstance(engine, SlurmOrchestrator):
+        orchestrator = made.orchestrator
+        if not isinstance(orchestrator, SlurmOrchestrator):
             raise ValueError(  # noqa: TRY004 - what the file says is wrong, and no type
                 f"{cluster.name} has no Slurm on AWS PCS that runs batch scripts: add orchestrator: slurm to its "
                 "cluster file"
             )
         mount_point = None if made.mount is None else made.mount.mount_point
         scripts = job_scripts(
-            engine.slurm,
+            orchestrator.slurm,
             [(fleet.node_group, fleet.instance_type) for fleet in made.node_groups],
             mount_point=mount_point,
             datasets=[f"{mount_point}{dataset.file_system_path}" for dataset in cluster.datasets],

@@ -153,7 +153,7 @@ def _storage(cluster: ClusterFile) -> Iterator[str]:
 
 def _support(cluster: ClusterFile, now: datetime) -> Iterator[str]:
     """Say that the support of Kubernetes ends or has ended, of which synthesis has no clock."""
-    eks = cluster.orchestrator.engine
+    eks = cluster.orchestrator.settings
     problem = support_problem(eks.kubernetes_version, now.date()) if isinstance(eks, EksSettings) else None
     if problem:
         yield f"{problem}; write the next minor version as kubernetes_version, and deploy that alone"

@@ -98,8 +98,8 @@ def short_groups(cluster: Deployed) -> list[str]:
         ValueError: The power function does not answer.
     """
     answer = cluster.ask("power") or {"node_groups": []}
-    # An engine that sizes a group by itself launches nodes for jobs alone.
-    sized = [one for one in answer["node_groups"] if not one.get("engine_sized")]
+    # An orchestrator that sizes a group by itself launches nodes for jobs alone.
+    sized = [one for one in answer["node_groups"] if not one.get("scheduler_sized")]
     return list(dict.fromkeys(one["node_group"] for one in sized if one["in_service"] < one["wanted"]))
 
 

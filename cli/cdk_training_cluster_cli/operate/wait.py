@@ -44,8 +44,8 @@ class Waiting:
         """
         if self.action == "stop":
             return not group["alive"]
-        # An engine that sizes a group by itself launches nodes for jobs, and none for a start.
-        there = bool(group.get("engine_sized")) or int(group["in_service"]) >= int(group["wanted"])
+        # An orchestrator that sizes a group by itself launches nodes for jobs, and none for a start.
+        there = bool(group.get("scheduler_sized")) or int(group["in_service"]) >= int(group["wanted"])
         return there and group["decision"] not in _HOPELESS
 
     def is_over(self, answer: Mapping[str, Any]) -> bool:

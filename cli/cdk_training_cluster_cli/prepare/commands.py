@@ -41,7 +41,7 @@ def init(
     ] = None,
     capacity_id: Annotated[str | None, _text("ID", "The reservation's or block's id.")] = None,
     orchestrator: Annotated[
-        str | None, _text("ENGINE", "What runs jobs: none, slurm, eks, hyperpod or batch. Default: none.")
+        str | None, _text("ORCHESTRATOR", "What runs jobs: none, slurm, eks, hyperpod or batch. Default: none.")
     ] = None,
     image: Annotated[
         str | None, _text("AMI", "The image that nodes start from. Default: AWS's newest, where there is one.")

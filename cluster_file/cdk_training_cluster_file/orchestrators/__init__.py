@@ -1,6 +1,6 @@
-"""The engine that runs jobs: `orchestrator` in a cluster file."""
+"""The orchestrator that runs jobs: `orchestrator` in a cluster file."""
 
 from cdk_training_cluster_file.orchestrators.choice import NONE, OrchestratorChoice, OrchestratorSettings
-from cdk_training_cluster_file.orchestrators.engine import EngineSettings
+from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
-__all__ = ["NONE", "EngineSettings", "OrchestratorChoice", "OrchestratorSettings"]
+__all__ = ["NONE", "OrchestratorChoice", "OrchestratorModel", "OrchestratorSettings"]

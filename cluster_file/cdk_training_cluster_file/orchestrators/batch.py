@@ -23,7 +23,7 @@ from cdk_training_cluster.orchestrators.batch.settings import (
 from cdk_training_cluster_file.fields import Count
 from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.model_base import Settings
-from cdk_training_cluster_file.orchestrators.engine import EngineSettings
+from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
 _Name = Annotated[str, text_of(BATCH_NAME)]
 
@@ -99,7 +99,7 @@ class BatchJobSettings(Settings):
         )
 
 
-class BatchSettings(EngineSettings):
+class BatchSettings(OrchestratorModel):
     """AWS Batch."""
 
     queues: tuple[BatchQueueSettings, ...] = Field(default=(), examples=[[{"name": "main"}]])
@@ -137,7 +137,7 @@ class BatchSettings(EngineSettings):
         )
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it."""
+        """Return the orchestrator as the rules ask it."""
         from cdk_training_cluster.orchestrators.batch.batch_orchestrator import BatchOrchestrator  # noqa: PLC0415 - only for its clusters
 
         return BatchOrchestrator(self.to_batch())

@@ -27,7 +27,7 @@ from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_file.model_base import Settings
-from cdk_training_cluster_file.orchestrators.engine import EngineSettings
+from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
 
 class SystemNodeSettings(Settings):
@@ -40,7 +40,7 @@ class SystemNodeSettings(Settings):
     """How many there are: 1 to 100."""
 
 
-class EksSettings(EngineSettings):
+class EksSettings(OrchestratorModel):
     """Kubernetes on Amazon EKS."""
 
     control_plane_zone: Annotated[str, text_of(ZONE)] | None = Field(default=None, examples=["us-east-1a"])
@@ -106,7 +106,7 @@ class EksSettings(EngineSettings):
         )
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it.
+        """Return the orchestrator as the rules ask it.
 
         Raises:
             SettingsError: The settings contradict each other; every reason, a line each.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Unpack
 from constructs import Construct
 from pydantic import Field, StrictInt
 
-from cdk_training_cluster import DeepHealthCheck, HyperPodEngine, NodeRecovery, TrainingCluster
+from cdk_training_cluster import DeepHealthCheck, HyperPodOrchestration, NodeRecovery, TrainingCluster
 from cdk_training_cluster import HyperPodSettings as ConstructSettings
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
@@ -13,17 +13,17 @@ from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_T
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.forms import Text
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
-from cdk_training_cluster_file.orchestrators.engine import EngineSettings
+from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
 EksClusterArn = Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")]
 _NodeType = Annotated[str, Text(pattern=NODE_TYPE.pattern.pattern, must=f"be {NODE_TYPE.wanted}")]
 _Partition = Annotated[str, Text(pattern=PARTITION.pattern.pattern, must=f"be {PARTITION.wanted}")]
 
 
-class HyperPodSettings(EngineSettings):
+class HyperPodSettings(OrchestratorModel):
     """Amazon SageMaker HyperPod."""
 
-    engine: Literal["slurm", "eks"] = "slurm"
+    orchestrator: Literal["slurm", "eks"] = "slurm"
     """What runs jobs on it: slurm, or eks for Kubernetes."""
 
     eks_cluster_arn: EksClusterArn | None = Field(
@@ -34,7 +34,7 @@ class HyperPodSettings(EngineSettings):
 
     eks_security_group_id: fields.SecurityGroupId | None = Field(default=None, examples=["sg-0a1b2c3d4e5f67890"])
     """The cluster security group of that EKS cluster, which nodes need to join it; aws eks describe-cluster shows it.
-    Required with engine eks."""
+    Required with orchestrator eks."""
 
     controller_type: _NodeType = Field(default="ml.m5.2xlarge", examples=["ml.m5.2xlarge"])
     """SageMaker's type of Slurm's controller node, which always runs."""
@@ -61,11 +61,11 @@ class HyperPodSettings(EngineSettings):
     Left out: no task governance."""
 
     kubernetes: KubernetesSettings = KubernetesSettings()
-    """With engine eks, what is installed on the cluster and how teams share it; `training-cluster manifests` writes
-    it."""
+    """With orchestrator eks, what is installed on the cluster and how teams share it; `training-cluster manifests`
+    writes it."""
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it."""
+        """Return the orchestrator as the rules ask it."""
         from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator  # noqa: PLC0415 - only for its clusters
 
         return HyperPodOrchestrator(self._settings())
@@ -80,7 +80,7 @@ class HyperPodSettings(EngineSettings):
 
     def _settings(self) -> ConstructSettings:
         return ConstructSettings(
-            engine=HyperPodEngine(self.engine),
+            orchestrator=HyperPodOrchestration(self.orchestrator),
             eks_cluster_arn=self.eks_cluster_arn,
             eks_security_group_id=self.eks_security_group_id,
             controller_type=self.controller_type,

@@ -36,7 +36,7 @@ from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.fields import LATEST, Flag
 from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.model_base import Settings
-from cdk_training_cluster_file.orchestrators.engine import EngineSettings
+from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
 _Name = Annotated[str, text_of(QUEUE_NAME)]
 _Own = dict[str, str]
@@ -135,7 +135,7 @@ class LoginSettings(Settings):
         return ec2.MachineImage.generic_linux({region: self.image})
 
 
-class SlurmSettings(EngineSettings):
+class SlurmSettings(OrchestratorModel):
     """Slurm on AWS PCS."""
 
     version: Literal["25.11", "26.05"] = "25.11"
@@ -198,7 +198,7 @@ class SlurmSettings(EngineSettings):
         )
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it."""
+        """Return the orchestrator as the rules ask it."""
         from cdk_training_cluster.orchestrators.slurm.slurm_orchestrator import SlurmOrchestrator  # noqa: PLC0415 - only for its clusters
 
         return SlurmOrchestrator(self.to_slurm())

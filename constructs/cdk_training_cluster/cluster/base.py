@@ -1,4 +1,4 @@
-"""What exists of a cluster before its engine and its guardrails: the values that its other parts are made of."""
+"""The values of a cluster that exist before its orchestrator and its guardrails, and that its parts are made of."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from cdk_training_cluster.storage import CheckpointStore, TrainingFileSystem
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBase:
-    """Hold what a cluster has before its engine makes anything.
+    """Hold what a cluster has before its orchestrator makes anything.
 
     Attributes:
         scope: The cluster's construct, the scope of its parts.

@@ -95,7 +95,7 @@ def cluster_warnings(together: ClusterContext, orchestrator: Orchestrator) -> Ma
 
     Args:
         together: The node groups, with what holds for them.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
     """
     return {**together_warnings(together), **by_rule(orchestrator.warnings(together))}
 

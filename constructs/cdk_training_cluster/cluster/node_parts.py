@@ -77,7 +77,7 @@ def make_shared_parts(
 
     Args:
         base: What the cluster has.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
         alert_topic: Where alarms and functions report. None: a topic is made.
         observability: What is observed with Prometheus. None: nothing.
         budgets: Whether AWS Budgets publishes to the topic.
@@ -123,7 +123,7 @@ def make_node_groups(
         base: What the cluster has.
         shared: What its nodes share.
         together: The node groups, checked.
-        owners: The engine that launches the nodes, whose control is made.
+        owners: The orchestrator that launches the nodes, whose control is made.
         powertools_layer: As for `ClusterFunction`.
     """
     # In a scope of their own, so that a group may be called as its users like.

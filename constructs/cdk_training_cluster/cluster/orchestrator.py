@@ -1,15 +1,15 @@
-"""What an engine that runs jobs adds to a cluster.
+"""What an orchestrator that runs jobs adds to a cluster.
 
-`TrainingCluster` makes everything that does not depend on the engine; an `Orchestrator` makes the rest. To add one:
+`TrainingCluster` makes all that does not depend on the orchestrator; an `Orchestrator` makes the rest. To add one:
 
-1. `orchestrators/<name>/settings.py`: a frozen dataclass of the engine's settings, such as `SlurmSettings`.
+1. `orchestrators/<name>/settings.py`: a frozen dataclass of the orchestrator's settings, such as `SlurmSettings`.
 2. `orchestrators/<name>/<name>_orchestrator.py`: a subclass of `Orchestrator` that takes these settings, and nothing
    else, so that a cluster file's rules can make one without an app. It overrides what differs, and keeps what it
    makes as attributes. One object belongs to one cluster. `TrainingCluster` calls it in this order:
 
-   - `problems(together)` and `warnings(together)`, before anything is made: the engine's own rules, a table
+   - `problems(together)` and `warnings(together)`, before anything is made: the orchestrator's own rules, a table
      `Rules[...]` in `orchestrators/<name>/rules.py`. What the kind of owner excludes stands in `legality.py`
-     already. A problem of the engine's own settings is at `("<name>", "<setting>")`, one of a group at
+     already. A problem of the orchestrator's own settings is at `("<name>", "<setting>")`, one of a group at
      `("node_groups", number, "<setting>")`.
    - `make_role(base)`: the nodes' role. Make constructs in `base.scope`, with ids of their own.
    - `make_job_role(base, role)`: the jobs' role.
@@ -75,15 +75,15 @@ class Output:
 
 
 class Orchestrator(FleetOwners):
-    """Make what an engine adds to a cluster; the module says what is called when."""
+    """Make what an orchestrator adds to a cluster; the module says what is called when."""
 
     @property
     @abstractmethod
     def kind(self) -> OrchestratorKind:
-        """Which engine it is; the legality table has a column for each."""
+        """Which orchestrator it is; the legality table has a column for each."""
 
     def problems(self, together: ClusterContext) -> Iterator[Problem]:  # noqa: ARG002 - for those that have rules
-        """Yield what is wrong with the engine's settings, by themselves and beside the node groups.
+        """Yield what is wrong with the orchestrator's settings, by themselves and beside the node groups.
 
         Args:
             together: The node groups, with what holds for them.
@@ -134,11 +134,11 @@ class Orchestrator(FleetOwners):
         """
 
     def rows(self) -> Sequence[DashboardRow]:
-        """Return the engine's rows of the dashboard."""
+        """Return the orchestrator's rows of the dashboard."""
         return ()
 
     def hourly_units(self) -> Mapping[str, Decimal]:
-        """Return what the engine bills by the hour whether or not nodes run, by the names of prices.
+        """Return what the orchestrator bills by the hour whether or not nodes run, by the names of prices.
 
         Its own nodes are instances (`own_nodes`) without the cluster's tag, by which the spend function finds nodes.
         """
@@ -149,7 +149,7 @@ class Orchestrator(FleetOwners):
         return {}
 
     def node_units(self, fleet: NodeFleet) -> Mapping[str, Decimal]:  # noqa: ARG002 - most bill nothing
-        """Return what the engine bills by the hour for each node that runs, by the names in the price list.
+        """Return what the orchestrator bills by the hour for each node that runs, by the names in the price list.
 
         Args:
             fleet: The node group.
@@ -157,11 +157,11 @@ class Orchestrator(FleetOwners):
         return {}
 
     def describe(self) -> Iterator[str]:
-        """Yield what the engine is made of, a line each, for people."""
+        """Yield what the orchestrator is made of, a line each, for people."""
         yield from ()
 
     def outputs(self, cluster_name: str) -> Iterator[Output]:  # noqa: ARG002 - for those that have some
-        """Yield the outputs that say how to reach the engine.
+        """Yield the outputs that say how to reach the orchestrator.
 
         Args:
             cluster_name: The cluster's name.
@@ -170,7 +170,7 @@ class Orchestrator(FleetOwners):
 
 
 def own_nodes(instance_type: str, count: int, *, volume_gib: int = 0) -> dict[str, Decimal]:
-    """Return what an engine's own nodes bill by the hour: instances and root volumes.
+    """Return what an orchestrator's own nodes bill by the hour: instances and root volumes.
 
     Args:
         instance_type: The type of the nodes.

@@ -30,7 +30,7 @@ class NamedParts:
         resume_document: What starts node groups again.
         dashboard: The CloudWatch dashboard. None: there is none.
         cost_budget: The AWS budget. None: there is none.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
     """
 
     cluster_name: str

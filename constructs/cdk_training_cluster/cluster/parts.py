@@ -27,7 +27,7 @@ from cdk_training_cluster.guardrails import (
     IdleStop,
     SpendGroup,
 )
-from cdk_training_cluster.guardrails.money.fixed_parts import as_floats, engine_price_problems, fixed_parts
+from cdk_training_cluster.guardrails.money.fixed_parts import as_floats, fixed_parts, orchestrator_price_problems
 from cdk_training_cluster.guardrails.money.spend import alarm_count, scheduled_function
 from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cdk_training_cluster.instance_types import InstanceTypeInfo
@@ -230,7 +230,7 @@ def make_spend(
         base: What the cluster has; everything else in its scope is made.
         common: What all guardrails take.
         budget: What may be spent.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
         fleets: The nodes of every group, by its name.
         power: What starts and stops them.
         counted: Networks and file systems that other clusters count.
@@ -239,8 +239,14 @@ def make_spend(
     if budget is None:
         return None
     of_nodes = {name: orchestrator.node_units(fleet) for name, fleet in fleets.items()}
-    of_engine = orchestrator.hourly_units()
-    refuse({"budget": engine_price_problems(budget, [of_engine, *of_nodes.values()], Stack.of(base.scope).region)})
+    of_orchestrator = orchestrator.hourly_units()
+    refuse(
+        {
+            "budget": orchestrator_price_problems(
+                budget, [of_orchestrator, *of_nodes.values()], Stack.of(base.scope).region
+            )
+        }
+    )
     fixed = fixed_parts(
         base.scope,
         network=None if base.network in counted else base.network,
@@ -249,7 +255,7 @@ def make_spend(
         own_alarms=alarm_count(budget),
         own_function=scheduled_function(),
         dashboards=dashboards,
-        orchestrator=of_engine,
+        orchestrator=of_orchestrator,
     )
     return ClusterSpend(
         base.scope,
@@ -303,7 +309,7 @@ def make_dashboard(
         base: What the cluster has.
         fleets: The nodes of every group.
         guardrails: All the functions that watch the cluster, the power function first.
-        rows: The rows of the engine.
+        rows: The rows of the orchestrator.
     """
     power, *others = guardrails
     parts = (

@@ -84,7 +84,7 @@ class TrainingCluster(Construct):
     parts, by which the command `training-cluster` finds them.
 
     Attributes:
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
         job_role: The jobs' role. On HyperPod with Slurm it is `role`, that of the nodes.
         idle_stop: What stops idle nodes. None: every node group's policy is off.
         health: What reports and repairs broken nodes.
@@ -171,7 +171,7 @@ class TrainingCluster(Construct):
                 Default: - nothing.
             dashboard: Whether a CloudWatch dashboard is made; from an account's fourth on, each costs 3 USD a month.
                 Default: - it is.
-            _orchestrator: The engine that launches the nodes, which a subclass gives. Default: - Auto Scaling groups
+            _orchestrator: The orchestrator, which a subclass gives. Default: - Auto Scaling groups
                 launch them.
 
         Raises:

@@ -64,7 +64,7 @@ def public_image(
 
     Args:
         info: The facts about the type; architecture and accelerators decide.
-        orchestrator: The engine that launches the nodes. Default: - none.
+        orchestrator: The orchestrator that launches the nodes. Default: - none.
     """
     if orchestrator is OrchestratorKind.SLURM:
         is_in_image = not info.has_neuron_devices and _has_open_driver(info)

@@ -1,6 +1,6 @@
-"""Which ways to buy and place nodes each engine takes, as a table of which the rules are made.
+"""Which ways to buy and place nodes each orchestrator takes, as a table of which the rules are made.
 
-What an engine takes under conditions of its own, such as equal vCPUs, is in the engine's own rules.
+What an orchestrator takes under conditions of its own, such as equal vCPUs, is in the orchestrator's own rules.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 
 
 class Choice(Enum):
-    """A choice about nodes that not every engine takes; the value is what the table calls it."""
+    """A choice about nodes that not every orchestrator takes; the value is what the table calls it."""
 
     ON_DEMAND = "Capacity.on_demand()"
     RESERVATION = "Capacity.reservation()"
@@ -28,7 +28,7 @@ class Choice(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What an engine does with a choice.
+    """What an orchestrator does with a choice.
 
     Attributes:
         how: How it takes it, in a few words; of what it does not take "no", and what goes instead.
@@ -155,4 +155,4 @@ LEGALITY: Mapping[OrchestratorKind, Mapping[Choice, Cell]] = {
         Choice.WARM_POOL: _refuses(_NO_WARM_POOL, _BATCH_RESOURCES),
     },
 }
-"""For each engine, each choice."""
+"""For each orchestrator, each choice."""

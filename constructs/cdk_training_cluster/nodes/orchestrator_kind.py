@@ -1,4 +1,4 @@
-"""The engines that a cluster's jobs can run on."""
+"""The orchestrators that a cluster's jobs can run on."""
 
 from enum import Enum
 

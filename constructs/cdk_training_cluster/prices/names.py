@@ -9,7 +9,7 @@ from cdk_training_cluster.instance_types import all_instance_types, instance_typ
 from cdk_training_cluster.prices.units import UNITS
 from cdk_training_cluster.validation.checks import shown
 
-# Engines run nodes of their own on types that the catalog does not have, such as m7i.large.
+# Orchestrators run nodes of their own on types that the catalog does not have, such as m7i.large.
 _TYPE = re.compile(r"(?:ml\.)?([a-z]+)\d[a-z0-9-]*\.(?:nano|micro|small|medium|\d*x?large|metal(?:-\d+xl)?)")
 # The names that the spend function lists as unknown, and the same without their first word.
 _RESERVATION = re.compile(r"(?:capacity-block )?cr-[0-9a-f]{8}(?:[0-9a-f]{9})?")

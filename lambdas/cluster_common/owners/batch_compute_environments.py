@@ -97,7 +97,7 @@ class BatchComputeEnvironments(NamedOwners):
             deleting=state == "DELETING",
             nodes=nodes,
             tags=raw.get("tags", {}),
-            engine_sized=True,
+            scheduler_sized=True,
             # CloudFormation writes the template's maximum, and enables it, with any change of the environment.
             reset_to=count,
             arn=raw["computeEnvironmentArn"],

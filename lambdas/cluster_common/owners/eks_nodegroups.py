@@ -138,7 +138,7 @@ class EksNodegroups(NamedOwners):
             busy=state in _BUSY,
             deleting=state == "DELETING",
             tags=tags,
-            engine_sized=owner.engine_sized,
+            scheduler_sized=owner.scheduler_sized,
             auto_scaling_group=underneath.name if underneath else "",
             arn=raw["nodegroupArn"],
         )

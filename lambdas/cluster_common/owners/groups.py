@@ -90,8 +90,8 @@ class OwnedGroup:
         nodes: Its nodes by their ids.
         templates: The launch templates and versions that it launches from, likewise. Empty: unknown.
         tags: Its tags.
-        engine_sized: Whether a scheduler launches and terminates its nodes as jobs need them: its desired capacity is
-            then the most that it may have.
+        scheduler_sized: Whether a scheduler launches and terminates its nodes as jobs need them: its desired capacity
+            is then the most that it may have.
         reset_to: The desired capacity that a deployment gives it again, if it has that. None: a deployment leaves it.
         is_loose: Whether a scheduler sizes it although it should have all of its nodes: a deployment wrote that.
         auto_scaling_group: The Auto Scaling group underneath. Empty: it is one itself, or there is none.
@@ -119,7 +119,7 @@ class OwnedGroup:
     nodes: Mapping[str, OwnedNode] = field(default_factory=dict)
     templates: frozenset[str] = frozenset()
     tags: Mapping[str, str] = field(default_factory=dict, repr=False)
-    engine_sized: bool = False
+    scheduler_sized: bool = False
     reset_to: int | None = None
     is_loose: bool = False
     auto_scaling_group: str = ""
@@ -127,7 +127,7 @@ class OwnedGroup:
 
     def count_missing(self, goal: int) -> int:
         """Return how many nodes it lacks of those that it should have. A scheduler may have fewer."""
-        return 0 if self.engine_sized else max(0, goal - self.in_service - self.standby)
+        return 0 if self.scheduler_sized else max(0, goal - self.in_service - self.standby)
 
     def may_launch(self, goal: int) -> bool:
         """Say whether it has fewer nodes than it may have, so that its owner may fail to launch some."""

@@ -145,7 +145,7 @@ class HyperPodInstanceGroups(NamedOwners):
             deleting=state == "Deleting" or raw.get("Status") == "Deleting",
             nodes=nodes,
             tags=self._read_tags(arn, group),
-            engine_sized=owner.engine_sized,
+            scheduler_sized=owner.scheduler_sized,
             # CloudFormation sends the template's counts of all instance groups with any change of the cluster.
             reset_to=count,
             arn=arn,

@@ -130,7 +130,7 @@ class NamedOwners(ABC):
         if found is None or found.tags.get(self._tag) != self._cluster:
             return None
         self._sizes.pop(found.name, None)
-        if not found.busy and (found.engine_sized or found.reset_to is None):
+        if not found.busy and (found.scheduler_sized or found.reset_to is None):
             self._sizes[found.name] = found.desired
         return found
 

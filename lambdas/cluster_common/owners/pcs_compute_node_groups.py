@@ -61,7 +61,7 @@ class PcsComputeNodeGroups(NamedOwners):
 
     def _set_size(self, group: OwnedGroup, size: int) -> None:
         """Set the maximum instance count of a group, and the minimum where Slurm does not size it."""
-        least = 0 if group.engine_sized else size
+        least = 0 if group.scheduler_sized else size
         try:
             self._client.update_compute_node_group(
                 **_ids(group.name), scalingConfiguration={"minInstanceCount": least, "maxInstanceCount": size}
@@ -107,13 +107,13 @@ class PcsComputeNodeGroups(NamedOwners):
         # Until a deployment has changed the settings too, they have the count before.
         tag = tags.get(COUNT_TAG, "")
         written = int(tag) if tag.isdecimal() else count
-        is_reset = most == written if owner.engine_sized else least != most
+        is_reset = most == written if owner.scheduler_sized else least != most
         in_service, others = states(nodes)
         return OwnedGroup(
             name=owner.id,
             node_group=name,
             owner=PCS_COMPUTE_NODE_GROUP,
-            desired=most if owner.engine_sized else least,
+            desired=most if owner.scheduler_sized else least,
             minimum=0,
             # PCS has no other maximum than the one that is set: the cluster's file has.
             maximum=min(count, written),
@@ -124,9 +124,9 @@ class PcsComputeNodeGroups(NamedOwners):
             deleting=state == "DELETING",
             nodes=nodes,
             tags=tags,
-            engine_sized=owner.engine_sized,
-            reset_to=(most if owner.engine_sized else least) if is_reset else None,
-            is_loose=is_reset and not owner.engine_sized,
+            scheduler_sized=owner.scheduler_sized,
+            reset_to=(most if owner.scheduler_sized else least) if is_reset else None,
+            is_loose=is_reset and not owner.scheduler_sized,
             arn=raw["arn"],
         )
 

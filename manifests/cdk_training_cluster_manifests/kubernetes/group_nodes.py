@@ -169,7 +169,7 @@ class GroupNodes:
 
 
 def affinity_to(groups: Sequence[GroupNodes]) -> Mapping[str, Any]:
-    """Return what keeps a daemon set on the nodes of some groups, by the label that the engine gives them.
+    """Return what keeps a daemon set on the nodes of some groups, by the label that the orchestrator gives them.
 
     Args:
         groups: The groups, at least one.

@@ -57,13 +57,13 @@ def _kubernetes(cluster: ClusterFile) -> tuple[KubernetesSettings, bool]:
     chosen = cluster.orchestrator
     if chosen.eks is not None:
         return chosen.eks.kubernetes, False
-    if chosen.hyperpod is not None and chosen.hyperpod.engine == "eks":
+    if chosen.hyperpod is not None and chosen.hyperpod.orchestrator == "eks":
         if chosen.hyperpod.kubernetes.karpenter:
             raise ValueError("kubernetes.karpenter must be left out with HyperPod, whose nodes are instance groups")
         return chosen.hyperpod.kubernetes, True
     raise ValueError(
-        f"{cluster.name} runs no jobs on Kubernetes: write orchestrator: eks, or orchestrator: {{hyperpod: {{engine: "
-        "eks}}, into its cluster file"
+        f"{cluster.name} runs no jobs on Kubernetes: write orchestrator: eks, or orchestrator: {{hyperpod: "
+        "{{orchestrator: eks}}, into its cluster file"
     )
 
 

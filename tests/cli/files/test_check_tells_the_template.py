@@ -22,7 +22,7 @@ from examples import PROJECT, SWEPT_EXAMPLES
 from synthesized_facts import Facts
 
 _RUN = CliRunner(env={"COLUMNS": "1000"})
-_ENGINES = {
+_ORCHESTRATORS = {
     "Amazon EKS": "AWS::EKS::Cluster",
     "AWS PCS": "AWS::PCS::Cluster",
     "AWS Batch": "AWS::Batch::JobQueue",
@@ -135,8 +135,8 @@ def _hyperpod_repairs(facts: Facts, said: re.Match[str]) -> bool:
     return bool(cluster["NodeRecovery"] == "Automatic") == (said[1] == "reboots or replaces broken nodes")
 
 
-def _engine(facts: Facts, said: re.Match[str]) -> bool:
-    found = facts.of(_ENGINES[said[1]])
+def _orchestrator(facts: Facts, said: re.Match[str]) -> bool:
+    found = facts.of(_ORCHESTRATORS[said[1]])
     on_eks = "Eks" in (found[0].get("Orchestrator") or {}) if found else False
     return bool(found) and on_eks == (said[1] == "SageMaker HyperPod on EKS")
 
@@ -241,7 +241,7 @@ STATEMENTS: tuple[_Statement, ...] = (
     _Statement(r" ─+", lambda *_: True),
     _Statement(r" [\w-]+ +\d+ +[a-z0-9-]+\.\w+ .+", _row),
     _Statement(r" {9,}([a-z0-9-]+\.\w+) .+", _more_types),
-    _Statement(r"Jobs run on (.+)", _engine),
+    _Statement(r"Jobs run on (.+)", _orchestrator),
     _Statement(r"  Slurm ([\d.]+) on AWS PCS, controller size (\w+)", _pcs),
     _Statement(r"  queue ([\w-]+): (.+)", _queue),
     _Statement(r"  (controller|login): 1 x (ml\.[\w.]+)", _own_nodes),

@@ -1,4 +1,4 @@
-"""What the commands say of the engine that runs a cluster's jobs."""
+"""What the commands say of the orchestrator that runs a cluster's jobs."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -21,7 +21,7 @@ from cdk_training_cluster_cli.prepare.preflight.permissions import ACTIONS
 from cdk_training_cluster_cli.prepare.preflight.quotas import quota_checks
 from cdk_training_cluster_cli.prepare.preflight.zones import node_addresses
 from cdk_training_cluster_file import ClusterFile, read_cluster_file
-from cdk_training_cluster_file.orchestrators.choice import ENGINES
+from cdk_training_cluster_file.orchestrators.choice import ORCHESTRATORS
 
 _FILE = """\
 name: pod
@@ -38,7 +38,7 @@ _ROLES = {
     "batch": {"batch.amazonaws.com"},
 }
 
-_WRITTEN = {each: each for each in ENGINES} | {
+_WRITTEN = {each: each for each in ORCHESTRATORS} | {
     "eks": "{eks: {control_plane_zone: us-east-1a}}",
     "slurm": "{slurm: {login: {image: ami-0a1b2c3d4e5f67890}}}",
 }
@@ -47,22 +47,24 @@ _WRITTEN = {each: each for each in ENGINES} | {
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ClusterFile]:
     directory = tmp_path_factory.mktemp("files")
-    for engine, written in _WRITTEN.items():
-        (directory / f"{engine}.yaml").write_text(_FILE.format(written))
-    return {engine: read_cluster_file(directory / f"{engine}.yaml") for engine in ENGINES}
+    for orchestrator, written in _WRITTEN.items():
+        (directory / f"{orchestrator}.yaml").write_text(_FILE.format(written))
+    return {orchestrator: read_cluster_file(directory / f"{orchestrator}.yaml") for orchestrator in ORCHESTRATORS}
 
 
 @pytest.fixture(scope="module")
 def needs(files: Mapping[str, ClusterFile]) -> Mapping[str, Needs]:
-    return {engine: needs_of(engine, file) for engine, file in files.items()}
+    return {orchestrator: needs_of(orchestrator, file) for orchestrator, file in files.items()}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_preflight_asks_for_what_the_engine_needs(engine: str, needs: Mapping[str, Needs]) -> None:
-    assert {role.service for role in linked_roles(needs[engine])} - {"fsx.amazonaws.com"} == _ROLES[engine]
-    assert {kind for kind in needs[engine].nodes if kind.split("::")[1] in {"PCS", "EKS", "SageMaker", "Batch"}} <= {
-        *ACTIONS
-    }
+@pytest.mark.parametrize("orchestrator", ORCHESTRATORS)
+def test_preflight_asks_for_what_the_orchestrator_needs(orchestrator: str, needs: Mapping[str, Needs]) -> None:
+    assert {role.service for role in linked_roles(needs[orchestrator])} - {"fsx.amazonaws.com"} == _ROLES[
+        orchestrator
+    ]
+    assert {
+        kind for kind in needs[orchestrator].nodes if kind.split("::")[1] in {"PCS", "EKS", "SageMaker", "Batch"}
+    } <= {*ACTIONS}
 
 
 def test_nodes_of_eks_and_its_system_nodes_take_addresses_for_pods_as_well(needs: Mapping[str, Needs]) -> None:
@@ -74,18 +76,18 @@ _PCS_IMAGE = "/aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id"
 
 
 @pytest.mark.parametrize(
-    ("engine", "images"),
+    ("orchestrator", "images"),
     [
         ("slurm", {"workers": _PCS_IMAGE, "login": "ami-0a1b2c3d4e5f67890"}),
         # These launch nodes from images of their own, where the file names none.
-        *((engine, {}) for engine in ("eks", "hyperpod", "batch")),
+        *((orchestrator, {}) for orchestrator in ("eks", "hyperpod", "batch")),
     ],
 )
 def test_preflight_asks_for_the_images_that_the_file_launches_nodes_from(
-    engine: str, images: Mapping[str, str], needs: Mapping[str, Needs]
+    orchestrator: str, images: Mapping[str, str], needs: Mapping[str, Needs]
 ) -> None:
-    assert {each.name: each.image for each in needs[engine].images} == images
-    assert [check.name for check in image_checks(needs[engine])] == [f"image of {name}" for name in images]
+    assert {each.name: each.image for each in needs[orchestrator].images} == images
+    assert [check.name for check in image_checks(needs[orchestrator])] == [f"image of {name}" for name in images]
 
 
 def test_hyperpod_counts_against_quotas_of_sagemaker(needs: Mapping[str, Needs]) -> None:
@@ -102,8 +104,11 @@ def test_a_plan_counts_what_aws_pcs_bills_and_knows_no_price(files: Mapping[str,
     }
     assert lines["orchestrator.aws-pcs-node"].what == "3 x node management of AWS PCS"
     login = lines["orchestrator.m7i.2xlarge"]
-    assert (login.what, login.per_hour) == ("1 x m7i.2xlarge, the engine's own nodes, on demand", Decimal("0.4032"))
-    assert lines["orchestrator.root-volumes"].what == "gp3, 100 GiB on the engine's own nodes"
+    assert (login.what, login.per_hour) == (
+        "1 x m7i.2xlarge, the orchestrator's own nodes, on demand",
+        Decimal("0.4032"),
+    )
+    assert lines["orchestrator.root-volumes"].what == "gp3, 100 GiB on the orchestrator's own nodes"
     assert lines["orchestrator.aws-pcs-controller-small"].per_hour is None
     assert "--price aws-pcs-controller-small=USD" in lines["orchestrator.aws-pcs-controller-small"].basis
 
@@ -115,7 +120,7 @@ def test_a_plan_takes_no_price_of_ec2_for_hyperpod(files: Mapping[str, ClusterFi
     assert "--price ml.p5.48xlarge=USD" in line.basis
 
 
-def test_a_diagram_shows_the_engine_and_what_launches_nodes(files: Mapping[str, ClusterFile]) -> None:
+def test_a_diagram_shows_the_orchestrator_and_what_launches_nodes(files: Mapping[str, ClusterFile]) -> None:
     text = architecture(files["slurm"])
     assert f'nScheduler["{OrchestratorKind.SLURM.value}<br/>' in text
     assert "queue workers: workers" in text
@@ -134,8 +139,8 @@ def test_check_says_that_kubernetes_support_ends(
     version: str, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "pod.yaml"
-    engine = f"{{eks: {{control_plane_zone: us-east-1a, kubernetes_version: '{version}'}}}}"
-    file.write_text(_FILE.format(engine))
+    orchestrator = f"{{eks: {{control_plane_zone: us-east-1a, kubernetes_version: '{version}'}}}}"
+    file.write_text(_FILE.format(orchestrator))
     show(read_cluster_file(file), now=datetime(2027, 3, 23, tzinfo=UTC))
     shown = capsys.readouterr().out
     assert said in shown if said else "support" not in shown

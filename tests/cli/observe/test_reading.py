@@ -318,7 +318,7 @@ def test_a_group_that_is_not_there_is_one_sentence() -> None:
 
 def test_the_groups_that_lack_nodes_are_those_with_fewer_in_service_than_wanted() -> None:
     groups = [group(wanted=4, in_service=1), group("box", wanted=1, in_service=1), group(wanted=4, in_service=0)]
-    groups.append(group("for-jobs", wanted=4, in_service=0, engine_sized=True))
+    groups.append(group("for-jobs", wanted=4, in_service=0, scheduler_sized=True))
     with stubbed({}, power={"node_groups": groups}) as cluster:
         assert short_groups(cluster) == ["workers"]
 

@@ -77,12 +77,12 @@ def test_a_start_that_ends_without_the_nodes_says_what_ec2_lacks(
     assert shown.err.endswith("not yet after 20m: start goes on without this command\n")
 
 
-def test_a_start_does_not_wait_for_nodes_that_an_engine_launches_for_jobs() -> None:
+def test_a_start_does_not_wait_for_nodes_that_an_orchestrator_launches_for_jobs() -> None:
     waiting = Waiting(action="start", timeout=timedelta(), given="", pause=lambda _: None, clock=lambda: 0.0)
     group = {"in_service": 0, "wanted": 4, "decision": "running"}
     assert not waiting.is_done(group)
-    assert waiting.is_done({**group, "engine_sized": True})
-    assert not waiting.is_done({**group, "engine_sized": True, "decision": "held"})
+    assert waiting.is_done({**group, "scheduler_sized": True})
+    assert not waiting.is_done({**group, "scheduler_sized": True, "decision": "held"})
 
 
 def test_the_time_that_looks_take_is_waited_too(cluster: Operated) -> None:

@@ -81,7 +81,7 @@ def test_every_example_is_a_flowchart(example: str) -> None:
     arrows = _checked(text)
     for group in cluster.node_groups:
         assert f'"{group.name}: {group.count} x ' in text
-    assert ("nScheduler", "nNodes") in arrows or cluster.orchestrator.engine is None
+    assert ("nScheduler", "nNodes") in arrows or cluster.orchestrator.settings is None
     assert ("nFiles", "nNodes") in arrows or cluster.file_system is None
 
 

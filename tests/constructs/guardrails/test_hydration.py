@@ -12,7 +12,7 @@ from aws_cdk.assertions import Template
 from cdk_training_cluster import Capacity, ClusterState, Dataset, DatasetHydration, NodeGroup, TrainingCluster
 from cluster_contract.hydration import HydratedDataset, HydrationStep
 from cluster_contract.tags import CLUSTER_TAG
-from cluster_plans import ENGINES
+from cluster_plans import ORCHESTRATORS
 from cost_scene import TOPIC
 from fake_dynamodb import TABLE
 from fake_lustre import FILE_SYSTEM
@@ -91,7 +91,7 @@ def test_nothing_else_can_be_reached(
 
 
 def _cluster(
-    stack: Stack, capacity: Capacity | None = None, engine: str = "none", **settings: Any
+    stack: Stack, capacity: Capacity | None = None, orchestrator: str = "none", **settings: Any
 ) -> TrainingCluster:
     bucket = s3.Bucket(stack, "Corpus")
     dataset = Dataset(bucket=bucket, file_system_path="/data", prefix="tokens", **settings)
@@ -103,7 +103,7 @@ def _cluster(
         availability_zone=ZONE,
         node_groups=[NodeGroup("workers", instance_types=["g6.48xlarge"], count=2, capacity=bought)],
         datasets=[dataset],
-        _orchestrator=ENGINES[engine](),
+        _orchestrator=ORCHESTRATORS[orchestrator](),
     )
 
 
@@ -143,7 +143,7 @@ def test_another_prefix_is_hydrated_anew_without_an_export_of_the_bucket() -> No
 
 
 @pytest.mark.parametrize(
-    ("engine", "capacity"),
+    ("orchestrator", "capacity"),
     [
         ("none", Capacity.on_demand()),
         ("none", Capacity.spot()),
@@ -154,10 +154,10 @@ def test_another_prefix_is_hydrated_anew_without_an_export_of_the_bucket() -> No
     ],
 )
 def test_all_nodes_are_in_the_security_group_by_which_the_function_finds_them(
-    engine: str, capacity: Capacity
+    orchestrator: str, capacity: Capacity
 ) -> None:
     stack = new_stack(account=ACCOUNT)
-    network = _cluster(stack, capacity, engine, preload=True).network
+    network = _cluster(stack, capacity, orchestrator, preload=True).network
     group = stack.resolve(network.security_group.security_group_id)
     function = only(stack, "AWS::Lambda::Function", {"Handler": "cluster_hydration.handler.handler"})
     parts = function["Properties"]["Environment"]["Variables"]["CLUSTER_HYDRATION_SETTINGS"]["Fn::Join"][1]

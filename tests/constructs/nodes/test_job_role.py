@@ -134,7 +134,7 @@ _MISSING: Mapping[str, set[str]] = {"none": set(), "slurm": _NO_HOOKS, "eks": _P
 
 @pytest.fixture(scope="module", params=_MADE)
 def made(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[dict[str, Any]]]]:
-    """An engine, and what the policies of its nodes and jobs say."""
+    """An orchestrator, and what the policies of its nodes and jobs say."""
     stack = new_stack()
     return request.param, _statements(stack, _MADE[request.param](stack))
 
@@ -143,9 +143,9 @@ def made(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[dict[str, 
 def test_jobs_and_nodes_each_have_permissions_of_their_own(
     name: str, made: tuple[str, dict[str, list[dict[str, Any]]]]
 ) -> None:
-    engine, statements = made
+    orchestrator, statements = made
     call, expected = CALLS[name]
-    if name in _MISSING[engine]:
+    if name in _MISSING[orchestrator]:
         expected = NOBODY
     assert {who for who, own in statements.items() if is_allowed(own, call)} == expected
 
@@ -218,14 +218,14 @@ def test_the_collector_which_is_no_process_of_root_s_signs_with_the_role_of_jobs
     }
 
 
-@pytest.mark.parametrize("engine", ["eks", "hyperpod"])
-def test_pods_of_one_service_account_of_the_cluster_get_the_role_in_the_namespaces_of_jobs(engine: str) -> None:
+@pytest.mark.parametrize("orchestrator", ["eks", "hyperpod"])
+def test_pods_of_one_service_account_of_the_cluster_get_the_role_in_the_namespaces_of_jobs(orchestrator: str) -> None:
     stack = new_stack()
-    cluster = _MADE[engine](stack)
+    cluster = _MADE[orchestrator](stack)
     role = stack.resolve(cluster.job_role.role_name)["Ref"]
     values = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333"}
     found = resources(stack, "AWS::IAM::Role")[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    name = {"eks": "pod", "hyperpod": "training"}[engine]
+    name = {"eks": "pod", "hyperpod": "training"}[orchestrator]
     tags = {
         "aws:RequestTag/eks-cluster-arn": f"arn:aws:eks:{_HERE}:cluster/{name}",
         "aws:RequestTag/kubernetes-service-account": "cluster-job",
@@ -242,8 +242,8 @@ def test_pods_of_one_service_account_of_the_cluster_get_the_role_in_the_namespac
     for each in associations:
         assert each["ServiceAccount"] == "cluster-job"
         assert each["RoleArn"] == {"Fn::GetAtt": [role, "Arn"]}
-        assert each["ClusterName"] == ({"Ref": ANY} if engine == "eks" else name)
-    namespaces = {"eks": ["research", "training"], "hyperpod": ["training"]}[engine]
+        assert each["ClusterName"] == ({"Ref": ANY} if orchestrator == "eks" else name)
+    namespaces = {"eks": ["research", "training"], "hyperpod": ["training"]}[orchestrator]
     assert [each["Namespace"] for each in associations] == namespaces
 
 

@@ -1,4 +1,4 @@
-"""What an engine that runs jobs is asked for, and when."""
+"""What an orchestrator that runs jobs is asked for, and when."""
 
 import inspect
 import subprocess
@@ -31,8 +31,8 @@ from synthesis import ZONE, new_stack
 _GROUPS = [NodeGroup("workers", instance_types=["p5.48xlarge"], count=8)]
 
 
-class _Engine(Orchestrator):
-    """An engine that says what it was asked."""
+class _Orchestrator(Orchestrator):
+    """An orchestrator that says what it was asked."""
 
     def __init__(self, refused: str = "") -> None:
         self.calls: list[str] = []
@@ -51,7 +51,9 @@ class _Engine(Orchestrator):
         yield Problem(setting=("batch",), message="it surprises", rule="exampleWarning")
 
     def make_role(self, base: ClusterBase) -> iam.Role:
-        return make_node_role(base.scope, path="/engine/", services=["ec2.amazonaws.com", "batch.amazonaws.com"])
+        return make_node_role(
+            base.scope, path="/orchestrator/", services=["ec2.amazonaws.com", "batch.amazonaws.com"]
+        )
 
     def make_control(self, base: ClusterBase, shared: SharedParts, together: ClusterContext) -> None:  # noqa: ARG002
         self.calls.append(f"control of {base.cluster_name} with {len(together.nodes)} group")
@@ -67,34 +69,34 @@ class _Engine(Orchestrator):
         self.calls.append(f"rest after {fleets['workers'].owner.node.id}")
 
     def rows(self) -> Sequence[DashboardRow]:
-        return [DashboardRow(title="Jobs of the engine", panels=[])]
+        return [DashboardRow(title="Jobs of the orchestrator", panels=[])]
 
     def outputs(self, cluster_name: str) -> Iterator[Output]:
-        yield Output(name="QueueOfTheEngine", value=cluster_name, description="Where jobs go")
+        yield Output(name="QueueOfTheOrchestrator", value=cluster_name, description="Where jobs go")
 
 
-def test_an_engine_makes_control_owners_and_rest_in_this_order() -> None:
-    stack, engine = new_stack(), _Engine()
+def test_an_orchestrator_makes_control_owners_and_rest_in_this_order() -> None:
+    stack, orchestrator = new_stack(), _Orchestrator()
     cluster = TrainingCluster(
-        stack, "Pod", cluster_name="pod", node_groups=_GROUPS, availability_zone=ZONE, _orchestrator=engine
+        stack, "Pod", cluster_name="pod", node_groups=_GROUPS, availability_zone=ZONE, _orchestrator=orchestrator
     )
     cluster.make_outputs()
-    assert engine.calls == [
+    assert orchestrator.calls == [
         "control of pod with 1 group",
         "owner of workers from 1 template",
         "rest after Environment",
     ]
     template = Template.from_stack(stack).to_json()
-    assert template["Outputs"]["QueueOfTheEngine"]["Value"] == "pod"
-    assert "Jobs of the engine" in str(template)
+    assert template["Outputs"]["QueueOfTheOrchestrator"]["Value"] == "pod"
+    assert "Jobs of the orchestrator" in str(template)
     roles = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
-    assert any(each.get("Path") == "/engine/" for each in roles)
+    assert any(each.get("Path") == "/orchestrator/" for each in roles)
     owner = next(each for each in template["Resources"].values() if each["Type"].startswith("AWS::Example::"))
     assert any("NAT" in name or "Route" in name for name in owner["DependsOn"])
     assert any("it surprises" in entry.data for entry in cluster.node.metadata if isinstance(entry.data, str))
 
 
-def test_what_an_engine_refuses_is_refused_before_anything_is_made() -> None:
+def test_what_an_orchestrator_refuses_is_refused_before_anything_is_made() -> None:
     stack = new_stack()
     with pytest.raises(ValueError, match=r"^priority must be above 0 with AWS Batch$"):
         TrainingCluster(
@@ -102,11 +104,11 @@ def test_what_an_engine_refuses_is_refused_before_anything_is_made() -> None:
             "Pod",
             node_groups=_GROUPS,
             availability_zone=ZONE,
-            _orchestrator=_Engine(refused="priority must be above 0"),
+            _orchestrator=_Orchestrator(refused="priority must be above 0"),
         )
 
 
-def test_clusters_of_all_engines_take_the_arguments_of_a_training_cluster() -> None:
+def test_clusters_of_all_orchestrators_take_the_arguments_of_a_training_cluster() -> None:
     signature = inspect.signature(TrainingCluster.__init__).parameters.values()
     own = {"self", "scope", "id", "_orchestrator"}
     assert get_type_hints(TrainingClusterArguments, include_extras=False) == {
@@ -117,7 +119,7 @@ def test_clusters_of_all_engines_take_the_arguments_of_a_training_cluster() -> N
     }
 
 
-def test_the_constructs_of_engines_are_imported_when_they_are_asked_for() -> None:
+def test_the_constructs_of_orchestrators_are_imported_when_they_are_asked_for() -> None:
     prints = (
         "import sys, cdk_training_cluster as library; print(*sys.modules); library.SlurmCluster; print(*sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""Which engine reboots nodes, which empties idle groups itself, and what sets the size of a group in each."""
+"""Which orchestrator reboots nodes, which empties idle groups itself, and what sets the size of a group in each."""
 
 import json
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from aws_cdk.assertions import Template
 
 from cdk_training_cluster import NodeGroup, TrainingCluster
 from cluster_contract.owners import OwnerKind
-from cluster_plans import ENGINES, existing_network
+from cluster_plans import ORCHESTRATORS, existing_network
 from synthesis import ZONE, new_stack
 
 
 class _Row(NamedTuple):
-    """What an engine does with nodes that run.
+    """What an orchestrator does with nodes that run.
 
     `repairs` is the setting by which AWS reboots nodes, on EKS what the power function sends: AWS PCS replaces a node
     that reboots, and of Auto Scaling groups and AWS Batch nothing is set. `empties` says whether idle nodes go
@@ -37,12 +37,12 @@ _TABLE = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_engine_does_with_nodes_that_run(engine: str) -> None:
-    row, stack = _TABLE[engine], new_stack(account="111122223333")
+@pytest.mark.parametrize("name", ORCHESTRATORS)
+def test_what_an_orchestrator_does_with_nodes_that_run(name: str) -> None:
+    row, stack = _TABLE[name], new_stack(account="111122223333")
     groups = [NodeGroup("workers", instance_types=["p5.48xlarge"], count=2)]
-    orchestrator = ENGINES[engine]()
-    of_eks = engine == "hyperpod_eks"
+    orchestrator = ORCHESTRATORS[name]()
+    of_eks = name == "hyperpod_eks"
     cluster = TrainingCluster(
         stack,
         "Cluster",
@@ -53,7 +53,7 @@ def test_what_an_engine_does_with_nodes_that_run(engine: str) -> None:
         _orchestrator=orchestrator,
     )
     owner = cluster.node_groups[0].owner_settings
-    found = (None, False) if owner is None else (owner.kind, owner.engine_sized)
+    found = (None, False) if owner is None else (owner.kind, owner.scheduler_sized)
     assert found == (row.owner, row.empties)
     template = json.dumps(Template.from_stack(stack).to_json())
     assert [each for each in {one.sizes for one in _TABLE.values()} if f'"{each}"' in template] == [row.sizes]

@@ -274,13 +274,13 @@ def test_nodes_that_ec2_does_not_describe_are_read_from_their_owner() -> None:
     assert (is_measured("ml.p5.48xlarge"), gpu_count("ml.p5.48xlarge", {})) == (True, 8)
 
 
-@pytest.mark.parametrize("engine_sized", [True, False])
-def test_an_idle_node_that_a_scheduler_keeps_is_said_and_left_to_it(engine_sized: bool) -> None:
+@pytest.mark.parametrize("scheduler_sized", [True, False])
+def test_an_idle_node_that_a_scheduler_keeps_is_said_and_left_to_it(scheduler_sized: bool) -> None:
     node = parse({**PCS, NODE_GROUP: "slurm"})
     assert node.owner.traits is not None
     state = OwnerState(
         name="pcs_1/pcs_2", node_group="slurm", desired=8, minimum=0, maximum=8, in_service=1,
-        owner=node.owner.traits, nodes={"i-1": OwnedNode(state="InService")}, engine_sized=engine_sized,
+        owner=node.owner.traits, nodes={"i-1": OwnedNode(state="InService")}, scheduler_sized=scheduler_sized,
     )  # fmt: skip
     settings = replace(SETTINGS, power_function="power")
     context = IdleContext(settings=settings, now=LAUNCHED, owners={node.owner: state})
@@ -289,4 +289,4 @@ def test_an_idle_node_that_a_scheduler_keeps_is_said_and_left_to_it(engine_sized
         "is idle, but AWS PCS alone takes idle nodes out of the PCS compute node group pcs_1/pcs_2: lower its "
         "scaleDownIdleTimeInSeconds, end the job that holds the nodes, or stop the node group",
     )
-    assert Obstacles([node], context).find(node) == (said if engine_sized else None)
+    assert Obstacles([node], context).find(node) == (said if scheduler_sized else None)

@@ -58,7 +58,7 @@ class PowerMachine(RuleBasedStateMachine):
         scene.add_reservation(scene.add("held"))
         scene.add_reservation(scene.add("kept"), release=False, ends=scene.now + 26 * 60 * MINUTE)
         scene.add_fleet("extras")
-        scene.add_compute_node_group("fixed", engine_sized=False)
+        scene.add_compute_node_group("fixed", scheduler_sized=False)
         scene.add_compute_node_group("slurm", needed=2)
         scene.add("workers")
         self.stopped: set[str] = set()

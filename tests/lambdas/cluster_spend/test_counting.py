@@ -199,8 +199,8 @@ def test_a_reservation_that_holds_nothing_is_not_billed(state: str) -> None:
     assert (scene.tick()["month_to_date_usd"], scene.tick()["usd_per_hour"]) == (0, 0)
 
 
-def test_what_the_engine_bills_for_each_node_is_counted_while_the_node_runs() -> None:
-    groups = {"workers": SpendGroupSettings(engine={"aws-pcs-node": 1}), "lab": SpendGroupSettings()}
+def test_what_the_orchestrator_bills_for_each_node_is_counted_while_the_node_runs() -> None:
+    groups = {"workers": SpendGroupSettings(orchestrator={"aws-pcs-node": 1}), "lab": SpendGroupSettings()}
     scene = SpendScene(groups=groups, details={"prices": {"aws-pcs-node": 0.25}})
     node, _ = scene.add(2)
     scene.add(node_group="lab")

@@ -206,7 +206,7 @@ name: pod
 availability_zone: us-east-1b
 orchestrator:
   hyperpod:
-    engine: eks
+    orchestrator: eks
     eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
     eks_security_group_id: sg-0a1b2c3d4e5f67890
     kubernetes: {karpenter: false}

@@ -223,7 +223,7 @@ def units_line(
 
 
 def orchestrator_lines(shape: ClusterShape, book: PriceBook, *, today: date, hours: Decimal) -> Iterator[Line]:
-    """Yield what the engine that runs jobs bills beside its nodes.
+    """Yield what the orchestrator that runs jobs bills beside its nodes.
 
     Args:
         shape: The cluster.
@@ -240,7 +240,7 @@ def orchestrator_lines(shape: ClusterShape, book: PriceBook, *, today: date, hou
         if instance_type is not None:
             yield _own_nodes_line(instance_type, count, shape.region, book)
         elif item == VOLUME_PRICE:
-            what = f"gp3, {count * HOURS_OF_A_MONTH:,.0f} GiB on the engine's own nodes"
+            what = f"gp3, {count * HOURS_OF_A_MONTH:,.0f} GiB on the orchestrator's own nodes"
             yield units_line("orchestrator.root-volumes", what, region=shape.region, book=book, an_hour={item: count})
         else:
             key, what = f"orchestrator.{item}", f"{count:f} x {UNITS[item].what}"
@@ -256,7 +256,10 @@ def _part_after(start: datetime, today: date, hours: Decimal) -> Decimal:
 
 
 def _own_nodes_line(instance_type: str, count: Decimal, region: str, book: PriceBook) -> Line:
-    key, what = f"orchestrator.{instance_type}", f"{count:f} x {instance_type}, the engine's own nodes, on demand"
+    key, what = (
+        f"orchestrator.{instance_type}",
+        f"{count:f} x {instance_type}, the orchestrator's own nodes, on demand",
+    )
     price = book.on_demand.nearest(instance_type, region)
     if price is None:
         basis = f"no price is known: --price {instance_type}=USD states one"

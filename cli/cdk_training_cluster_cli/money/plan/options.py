@@ -97,7 +97,7 @@ def spot_rates(groups: Sequence[GroupShape], region: str, book: PriceBook) -> tu
 
 
 def options(groups: Sequence[GroupShape], region: str, book: PriceBook, assumptions: Assumptions) -> Iterator[Option]:
-    """Yield the ways to buy the same types that their engine takes, side by side.
+    """Yield the ways to buy the same types that their orchestrator takes, side by side.
 
     Args:
         groups: The node groups.

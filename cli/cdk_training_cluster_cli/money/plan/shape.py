@@ -84,7 +84,7 @@ class ClusterShape:
         counts_spend: Whether the spend function is there.
         storage_series: How many custom metrics the checkpoint and hydration functions have.
         prometheus_seconds: The seconds from one sample of Prometheus to the next. None: nodes send it nothing.
-        orchestrator_units: What the engine that runs jobs bills by the hour while all nodes run, by the names of
+        orchestrator_units: What the orchestrator bills by the hour while all nodes run, by the names of
             `UNITS`.
         billing_starts: From when on those of them are billed that are not billed always.
     """
@@ -179,7 +179,7 @@ def _group(fleet: NodeFleet, orchestrator: Orchestrator, schedule: Schedule | No
         hours_a_month=None if is_billed_always or schedule is None else Decimal(round(schedule.hours_a_month)),
         price_names=tuple(orchestrator.price_name(info.name) for info in fleet.instance_types),
         takes_spot=not LEGALITY[orchestrator.kind][Choice.SPOT].instead,
-        runs_for_jobs=fleet.owner_settings is not None and fleet.owner_settings.engine_sized,
+        runs_for_jobs=fleet.owner_settings is not None and fleet.owner_settings.scheduler_sized,
     )
 
 

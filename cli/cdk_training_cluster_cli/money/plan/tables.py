@@ -17,7 +17,7 @@ _KINDS = {
     "storage": "all storage",
     "transfer": "all transfer",
     "guardrails": "metrics, alarms and functions",
-    "orchestrator": "the engine that runs jobs",
+    "orchestrator": "the orchestrator that runs jobs",
 }
 _WORDS = ((12, "trillion"), (9, "billion"), (6, "million"))
 

@@ -8,19 +8,19 @@ from typing import Any
 from cdk_training_cluster_cli.observe.deployed import Deployed
 from cdk_training_cluster_cli.observe.status.alarms import Alarms
 from cdk_training_cluster_cli.observe.status.checkpoints import Checkpoints
-from cdk_training_cluster_cli.observe.status.engine import Engine
 from cdk_training_cluster_cli.observe.status.groups import NodeGroups
 from cdk_training_cluster_cli.observe.status.health import BrokenNodes
 from cdk_training_cluster_cli.observe.status.hydration import Hydration
 from cdk_training_cluster_cli.observe.status.idle import IdleClock
 from cdk_training_cluster_cli.observe.status.nodes import Nodes
+from cdk_training_cluster_cli.observe.status.orchestrator import Orchestrator
 from cdk_training_cluster_cli.observe.status.part import Item, Moment, Part
 from cdk_training_cluster_cli.observe.status.runs import Runs
 from cdk_training_cluster_cli.observe.status.spend import SpendSoFar
 
 PARTS: Sequence[Part[Any]] = (
     Alarms(),
-    Engine(),
+    Orchestrator(),
     NodeGroups(),
     Nodes(),
     Runs(),

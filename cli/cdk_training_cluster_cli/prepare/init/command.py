@@ -22,7 +22,7 @@ from cdk_training_cluster_cli.prepare.init.needs import image_for, prices_for
 from cdk_training_cluster_cli.prepare.init.offers import Offer, Way, accelerators, offer, offers, ways_to_buy
 from cdk_training_cluster_cli.prepare.init.writing import Answers, cluster_text, file_system_for
 from cdk_training_cluster_file import ClusterFile, fields, read_cluster_file
-from cdk_training_cluster_file.orchestrators.choice import ENGINES, KINDS, NONE
+from cdk_training_cluster_file.orchestrators.choice import KINDS, NONE, ORCHESTRATORS
 from cdk_training_cluster_file.problems import ClusterFileError
 from cdk_training_cluster_file.regions import known_region
 from cdk_training_cluster_stacks.building import built_stacks
@@ -183,10 +183,8 @@ def _wanted(questions: Questions, given: Given, zones: Zones, book: PriceBook, *
     chosen = _type(questions, given, zones, region, book)
     hours = questions.answer("--hours", given.hours, "For how many hours does it train?", positive, default="336")
     zone = _zone(questions, given, region, zones.of([chosen.info.name], region).get(chosen.info.name))
-    engines = ", ".join((NONE, *ENGINES[:-1]))
-    orchestrator = questions.answer(
-        "--orchestrator", given.orchestrator, f"What runs jobs? ({engines} or {ENGINES[-1]})", _engine, default=NONE
-    )
+    question = f"What runs jobs? ({_WORDS})"
+    orchestrator = questions.answer("--orchestrator", given.orchestrator, question, _orchestrator, default=NONE)
     image = image_for(questions, given.image, chosen.info, orchestrator)
     sold = ways_to_buy(chosen, hours, region, book)
     way, capacity_id = _way(questions, given, orchestrator, sold, hours)
@@ -345,17 +343,19 @@ def _one_of(option: str, text: str, names: Mapping[str, _Choice]) -> _Choice:
     return found
 
 
-def _engine(option: str, text: str) -> str:
-    word = text.strip()
-    if word not in (NONE, *ENGINES):
-        raise ValueError(f"{option} must be {', '.join((NONE, *ENGINES[:-1]))} or {ENGINES[-1]}, got {text!r}")
-    return word
+_WORDS = f"{', '.join((NONE, *ORCHESTRATORS[:-1]))} or {ORCHESTRATORS[-1]}"
+
+
+def _orchestrator(option: str, text: str) -> str:
+    if text.strip() in KINDS:
+        return text.strip()
+    raise ValueError(f"{option} must be {_WORDS}, got {text!r}")
 
 
 def _refusal(orchestrator: str, way: str) -> str:
-    """Return why an engine does not take a way to buy, and what to use. Empty: it takes it, or there is no such way.
+    """Return why an orchestrator does not take a way to buy, and what to use. Empty: it takes it, or there is none.
 
-    The engine has its default settings. `init` writes no training plan, and HyperPod on Slurm alone.
+    The orchestrator has its default settings. `init` writes no training plan, and HyperPod on Slurm alone.
     """
     kind = KINDS[orchestrator]
     cells = {choice.value: cell for choice, cell in LEGALITY[kind].items()}
@@ -368,7 +368,7 @@ def _refusal(orchestrator: str, way: str) -> str:
         "training_plan": "capacity: {training_plan: {arn: arn:…}} in the file",
     }
     said = f"{kind.value} {cell.instead.format(**words)}"
-    return f"{said} (engine: eks)" if way == "spot" and kind.is_hyperpod else said
+    return f"{said} (orchestrator: eks)" if way == "spot" and kind.is_hyperpod else said
 
 
 def _size(option: str, text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What an engine takes beside the answers: an image where AWS has none, and prices that no list has."""
+"""What an orchestrator takes beside the answers: an image where AWS has none, and prices that no list has."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -30,10 +30,10 @@ def image_for(questions: Questions, given: str | None, info: InstanceTypeInfo, o
     Raises:
         ValueError: It is no image, or AWS has none and there is no terminal to ask on.
     """
-    engine = KINDS[orchestrator]
-    if given is None and public_image(info, engine) is not None:
+    kind = KINDS[orchestrator]
+    if given is None and public_image(info, kind) is not None:
         return None
-    why = f"AWS publishes no image for {info.name} on {engine.value}"
+    why = f"AWS publishes no image for {info.name} on {kind.value}"
     if given is None and questions.ask is None:
         raise ValueError(f"--image is required: {why}; give the id of one of yours for {info.architectures[-1]}")
     return questions.answer(
@@ -42,7 +42,7 @@ def image_for(questions: Questions, given: str | None, info: InstanceTypeInfo, o
 
 
 def prices_for(questions: Questions, given: Sequence[str], cluster: ClusterFile) -> Mapping[str, Decimal]:
-    """Return what a budget must state of the cluster's engine, in USD an hour by the names of prices.
+    """Return what a budget must state of the cluster's orchestrator, in USD an hour by the names of prices.
 
     Args:
         questions: Where answers come from.
@@ -58,8 +58,8 @@ def prices_for(questions: Questions, given: Sequence[str], cluster: ClusterFile)
             raise ValueError(f"--price {wrong_name(name, of_budget=True)}")
     with built_stacks(cluster) as (_, stack):
         made = stack.training_cluster
-        engine = made.orchestrator
-        units = [engine.hourly_units(), *(engine.node_units(fleet) for fleet in made.node_groups)]
+        orchestrator = made.orchestrator
+        units = [orchestrator.hourly_units(), *(orchestrator.node_units(fleet) for fleet in made.node_groups)]
     names = sorted({name for name in chain(*units) if not has_source(name, cluster.region)} - stated.keys())
     if names and questions.ask is None:
         options = " ".join(f"--price {name}=USD" for name in names)

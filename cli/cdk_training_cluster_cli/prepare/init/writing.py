@@ -217,7 +217,7 @@ def _optional(wanted: Answers) -> Iterator[Entry]:
         yield Entry(name="alerts", value={"emails": ["ml-platform@example.com"]}, optional=True)
     if wanted.budget_usd is None:
         if not place_problems(wanted.region):
-            hints = _ENGINE_PRICES if wanted.orchestrator == "slurm" else ()
+            hints = _ORCHESTRATOR_PRICES if wanted.orchestrator == "slurm" else ()
             yield Entry(name="budget", value={"monthly_usd": 20000}, optional=True, hints=hints)
     else:
         prices = {name: float(usd) for name, usd in wanted.prices.items()}
@@ -241,7 +241,7 @@ def _optional(wanted: Answers) -> Iterator[Entry]:
     yield Entry(name="termination_protection", value=False, optional=True)
 
 
-_ENGINE_PRICES = (
+_ORCHESTRATOR_PRICES = (
     "On AWS PCS it takes `prices` too, of what `training-cluster plan` calls unknown: {aws-pcs-node: …}, from",
     "https://aws.amazon.com/pcs/pricing/",
 )

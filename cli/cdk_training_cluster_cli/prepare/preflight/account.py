@@ -44,7 +44,7 @@ def linked_roles(needs: Needs) -> Iterator[LinkedRole]:
     """
     yield from (
         LinkedRole(name=name, service=service, made=made)
-        for kind, (name, service, made) in _ROLES_OF_ENGINES.items()
+        for kind, (name, service, made) in _ROLES_OF_ORCHESTRATORS.items()
         if kind in needs.nodes
     )
     fleets = any(group.capacity.owned_by_spot_fleet for group in needs.groups)
@@ -66,7 +66,7 @@ def linked_roles(needs: Needs) -> Iterator[LinkedRole]:
         yield LinkedRole(name="AWSServiceRoleForAmazonFSx", service="fsx.amazonaws.com", made=made)
 
 
-_ROLES_OF_ENGINES: Mapping[str, tuple[str, str, str]] = {
+_ROLES_OF_ORCHESTRATORS: Mapping[str, tuple[str, str, str]] = {
     # https://docs.aws.amazon.com/pcs/latest/userguide/service-linked-roles.html
     "AWS::PCS::Cluster": ("AWSServiceRoleForPCS", "pcs.amazonaws.com", "the first cluster of AWS PCS"),
     # https://docs.aws.amazon.com/eks/latest/userguide/using-service-linked-roles-eks.html
@@ -90,7 +90,7 @@ _ROLES_OF_ENGINES: Mapping[str, tuple[str, str, str]] = {
         "the first compute environment",
     ),
 }
-"""The service-linked role of each engine, by the type of the resource that uses it: its name, service, and maker."""
+"""The service-linked role of each orchestrator, by the type of the resource that uses it: name, service and maker."""
 
 
 def _uses_auto_scaling(needs: Needs) -> bool:

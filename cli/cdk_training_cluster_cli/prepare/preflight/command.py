@@ -17,10 +17,10 @@ from cdk_training_cluster_cli.core.session import about_credentials, aws_session
 from cdk_training_cluster_cli.prepare.preflight.account import account_checks
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Line, Outcome, exit_status, run_checks
 from cdk_training_cluster_cli.prepare.preflight.credentials import credential_checks
-from cdk_training_cluster_cli.prepare.preflight.engines import engine_checks
 from cdk_training_cluster_cli.prepare.preflight.hyperpod import hyperpod_checks
 from cdk_training_cluster_cli.prepare.preflight.images import image_checks
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs, needs_of
+from cdk_training_cluster_cli.prepare.preflight.orchestrators import orchestrator_checks
 from cdk_training_cluster_cli.prepare.preflight.permissions import permission_checks
 from cdk_training_cluster_cli.prepare.preflight.purchases import purchase_checks
 from cdk_training_cluster_cli.prepare.preflight.quotas import quota_checks
@@ -83,7 +83,7 @@ def checks_of(needs: Needs, now: datetime) -> Sequence[Check]:
         *permission_checks(needs),
         *stack_checks(needs),
         *zone_checks(needs),
-        *engine_checks(needs, now),
+        *orchestrator_checks(needs, now),
         *hyperpod_checks(needs),
         *credential_checks(needs),
         *quota_checks(needs),

@@ -10,7 +10,7 @@ from cdk_training_cluster_cli.prepare.preflight.hyperpod import route_tables, ta
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs
 
 # Where root alone has the nodes' role.
-_ENGINES = (OrchestratorKind.NONE, OrchestratorKind.SLURM)
+_ORCHESTRATORS = (OrchestratorKind.NONE, OrchestratorKind.SLURM)
 
 
 def judge_sts(
@@ -50,7 +50,7 @@ def credential_checks(needs: Needs) -> Iterator[Check]:
         needs: What the cluster needs.
     """
     network = needs.cluster.network
-    if network is not None and needs.orchestrator in _ENGINES:
+    if network is not None and needs.orchestrator in _ORCHESTRATORS:
         yield Check(
             name=f"AWS STS from {network.subnet_id}",
             ask=partial(_ways_out, network.vpc_id),

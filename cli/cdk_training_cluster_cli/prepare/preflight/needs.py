@@ -64,11 +64,11 @@ class Needs:
         file: The path of the cluster file, as its user wrote it.
         cluster: What the file says.
         groups: Its node groups.
-        images: What their nodes are launched from, without images that an engine chooses.
+        images: What their nodes are launched from, without images that an orchestrator chooses.
         foundation: How many resources of each CloudFormation type its foundation stack has.
         nodes: How many resources of each CloudFormation type its cluster stack has.
         reserved_functions: How many of its functions reserve concurrent executions, each one.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
     """
 
     file: str

@@ -301,7 +301,7 @@ def quota_checks(needs: Needs) -> Iterator[Check]:
     Args:
         needs: What the cluster needs.
     """
-    yield from _engine_checks(needs)
+    yield from _orchestrator_checks(needs)
     # SageMaker's instances count against quotas of its own.
     demands, without = vcpu_demands(() if needs.orchestrator.is_hyperpod else needs.groups)
     name = needs.cluster.name
@@ -324,8 +324,8 @@ def quota_checks(needs: Needs) -> Iterator[Check]:
 _EKS_CLUSTERS = Quota(service="eks", code="L-1194D53C", name="Clusters", unit="of them")
 
 
-def _engine_checks(needs: Needs) -> Iterator[Check]:
-    """Yield the checks of what the engine that runs jobs needs; AWS documents not every quota's code."""
+def _orchestrator_checks(needs: Needs) -> Iterator[Check]:
+    """Yield the checks of what the orchestrator that runs jobs needs; AWS documents not every quota's code."""
     count = needs.nodes.get("AWS::EKS::Cluster", 0)
     if count:
         used = partial(_unless_made, needs.cluster.cluster_stack_name, _eks_clusters, count)

@@ -149,7 +149,7 @@ def node_addresses(needs: Needs) -> int:
         needs: What the cluster needs.
     """
     nodes = sum(group.count for group in needs.groups)
-    eks = needs.cluster.orchestrator.engine
+    eks = needs.cluster.orchestrator.settings
     if not isinstance(eks, EksSettings):
         return nodes
     return (nodes + eks.system_nodes.count) * (1 + MIN_POD_ADDRESSES)

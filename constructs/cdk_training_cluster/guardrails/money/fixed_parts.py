@@ -117,7 +117,7 @@ def fixed_parts(
         own_alarms: How many alarms the spend function adds.
         own_function: The spend function.
         dashboards: How many dashboards are made.
-        orchestrator: What the engine that runs jobs takes in an hour.
+        orchestrator: What the orchestrator that runs jobs takes in an hour.
     """
     watched = watched_parts(scope)
     guardrails = (
@@ -135,12 +135,12 @@ def fixed_parts(
     return {kind.value: as_floats(units) for kind, units in parts.items() if units}
 
 
-def engine_price_problems(budget: Budget, units: Iterable[Mapping[str, Decimal]], region: str) -> Iterator[str]:
-    """Yield which prices of the engine that runs jobs its budget must state, since nothing else can say them.
+def orchestrator_price_problems(budget: Budget, units: Iterable[Mapping[str, Decimal]], region: str) -> Iterator[str]:
+    """Yield which prices of the orchestrator that runs jobs its budget must state, since nothing else can say them.
 
     Args:
         budget: The budget.
-        units: What the engine bills by the hour.
+        units: What the orchestrator bills by the hour.
         region: The region.
     """
     names = sorted({name for each in units for name in each})
@@ -148,8 +148,8 @@ def engine_price_problems(budget: Budget, units: Iterable[Mapping[str, Decimal]]
     if missing:
         yield (
             f"budget.prices must state the price an hour, in USD, of {', '.join(missing)}: no price list that this "
-            "library reads has it, and without it neither the month's dollars nor on_exceed would count the engine; "
-            "look it up at https://aws.amazon.com/pcs/pricing/"
+            "library reads has it, and without it neither the month's dollars nor on_exceed would count "
+            "the orchestrator; look it up at https://aws.amazon.com/pcs/pricing/"
         )
 
 

@@ -24,22 +24,22 @@ class SpendGroup(OwnedGroup):
             billed whether or not they do. Default: - none.
         released: Whether its reservation is lowered while the group is stopped, so that a stop does save money.
             Default: - it is not.
-        engine: What the engine that runs jobs bills for each node by the hour, by the names in the price list.
+        orchestrator: What the orchestrator bills for each node by the hour, by the names in the price list.
             Default: - nothing.
     """
 
     root_volume_gib: Annotated[int, Whole(minimum=0)] = 0
     reservations: Sequence[str] = ()
     released: bool = False
-    engine: Mapping[str, float] = field(default_factory=dict)
+    orchestrator: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, fleet: NodeFleet, engine: Mapping[str, float] | None = None) -> "SpendGroup":
+    def of(cls, fleet: NodeFleet, orchestrator: Mapping[str, float] | None = None) -> "SpendGroup":
         """Return what has to be known of a group's nodes.
 
         Args:
             fleet: The nodes.
-            engine: What the engine bills for each. Default: - nothing.
+            orchestrator: What the orchestrator bills for each. Default: - nothing.
         """
         group, capacity = fleet.node_group, fleet.node_group.capacity
         own = [] if fleet.reservation_id is None else [fleet.reservation_id]
@@ -51,7 +51,7 @@ class SpendGroup(OwnedGroup):
             reservations=tuple(dict.fromkeys([*own, *capacity.reservation_ids, *capacity.block_ids])),
             owner=fleet.owner_settings,
             released=capacity.releases,
-            engine=engine or {},
+            orchestrator=orchestrator or {},
         )
 
     @property
@@ -62,5 +62,5 @@ class SpendGroup(OwnedGroup):
             reservations=tuple(self.reservations),
             owner=self.owner_settings,
             release=self.released,
-            engine=self.engine,
+            orchestrator=self.orchestrator,
         )

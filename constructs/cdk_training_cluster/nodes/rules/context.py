@@ -28,7 +28,7 @@ class NodeGroupContext:
         policy: When its nodes are idle. None: that is not decided here.
         schedule: When they run. None: always.
         words: What sentences call settings.
-        orchestrator: The engine that launches its nodes.
+        orchestrator: The orchestrator that launches its nodes.
     """
 
     group: NodeGroup
@@ -65,7 +65,7 @@ class NodeGroupContext:
             whole_policy: The cluster's idle policy, with a value for everything. Default: - it is not decided.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
-            orchestrator: The engine that launches its nodes. Default: - none: Auto Scaling groups do.
+            orchestrator: The orchestrator that launches its nodes. Default: - none: Auto Scaling groups do.
         """
         if orchestrator.is_hyperpod and group.placement is None:
             # It takes no placement group, which some ways to buy would ask for.
@@ -128,7 +128,7 @@ class ClusterContext:
         existing_network: Whether the VPC was there before the cluster.
         node_range: The IPv4 range of the nodes' subnet. None: it is not known.
         words: What sentences call settings.
-        orchestrator: The engine that launches the nodes.
+        orchestrator: The orchestrator that launches the nodes.
     """
 
     nodes: Sequence[NodeGroupContext] = field(default_factory=tuple)
@@ -170,7 +170,7 @@ class ClusterContext:
             node_range: The IPv4 range of the nodes' subnet. Default: - not known.
             schedule: The cluster's schedule. Default: - it has none.
             words: What sentences call settings. Default: - what Python calls them.
-            orchestrator: The engine that launches the nodes. Default: - none: Auto Scaling groups do.
+            orchestrator: The orchestrator that launches the nodes. Default: - none: Auto Scaling groups do.
         """
         # EC2 writes the network traffic of HyperPod's nodes into SageMaker's account: it cannot be asked here.
         default = replace(default_idle_policy(), host_activity=not orchestrator.is_hyperpod)

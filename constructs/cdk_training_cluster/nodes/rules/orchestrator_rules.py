@@ -1,4 +1,4 @@
-"""What the engine that launches a group's nodes does not take: the cells of `LEGALITY`, a rule each."""
+"""What the orchestrator that launches a group's nodes does not take: the cells of `LEGALITY`, a rule each."""
 
 from collections.abc import Iterator
 

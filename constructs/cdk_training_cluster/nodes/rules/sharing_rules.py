@@ -14,16 +14,16 @@ _MIG_GUIDE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide"
 SHARING_RULES: Rules[NodeGroupContext] = Rules()
 
 
-_ENGINES = (OrchestratorKind.SLURM, OrchestratorKind.EKS)
-"""The engines that give a job a part of a GPU: by gres, or by NVIDIA's device plugin."""
+_ORCHESTRATORS = (OrchestratorKind.SLURM, OrchestratorKind.EKS)
+"""The orchestrators that give a job a part of a GPU: by gres, or by NVIDIA's device plugin."""
 
 
-@SHARING_RULES.rule("sharingEngine", "https://slurm.schedmd.com/gres.html", "gpu_sharing")
-def _engine_that_shares(context: NodeGroupContext) -> Iterator[str]:
-    if context.group.gpu_sharing is not None and context.orchestrator not in _ENGINES:
+@SHARING_RULES.rule("sharingOrchestrator", "https://slurm.schedmd.com/gres.html", "gpu_sharing")
+def _orchestrator_that_shares(context: NodeGroupContext) -> Iterator[str]:
+    if context.group.gpu_sharing is not None and context.orchestrator not in _ORCHESTRATORS:
         yield (
             f"gpu_sharing must be left out with {context.orchestrator.value}, where a job gets whole GPUs: use "
-            f"{' or '.join(each.value for each in _ENGINES)}"
+            f"{' or '.join(each.value for each in _ORCHESTRATORS)}"
         )
 
 

@@ -246,7 +246,7 @@ def _imex(context: NodeGroupContext) -> Iterator[str]:
 def _image(context: NodeGroupContext) -> Iterator[str]:
     for info in context.infos:
         if context.group.machine_image is None and public_image(info, context.orchestrator) is None:
-            # AWS may have an image for the type, without what its engine needs.
+            # AWS may have an image for the type, without what its orchestrator needs.
             elsewhere = public_image(info) is not None
             what = (
                 f"image for {info.name} on {context.orchestrator.value}"

@@ -114,7 +114,7 @@ class BatchOrchestrator(Orchestrator):
         )
         self._environments[fleet.node_group.name] = environment
         settings = OwnerSettings(
-            kind=OwnerKind.BATCH_COMPUTE_ENVIRONMENT, id=environment_name(environment), engine_sized=True
+            kind=OwnerKind.BATCH_COMPUTE_ENVIRONMENT, id=environment_name(environment), scheduler_sized=True
         )
         return MadeOwner(resource=environment, settings=settings)
 

@@ -53,8 +53,8 @@ class BatchTrainingQueue(TrainingCluster):
         Raises:
             ValueError: A setting is wrong, or Batch cannot have the node groups; every reason, a line each.
         """
-        engine = BatchOrchestrator(batch or BatchSettings())
-        super().__init__(scope, id, _orchestrator=engine, **arguments)
-        self.queues: dict[str, batch_.CfnJobQueue] = engine.queues
-        self.job_definitions: dict[str, batch_.CfnJobDefinition] = engine.job_definitions
-        self.log_group: logs.LogGroup = engine.log_group
+        orchestrator = BatchOrchestrator(batch or BatchSettings())
+        super().__init__(scope, id, _orchestrator=orchestrator, **arguments)
+        self.queues: dict[str, batch_.CfnJobQueue] = orchestrator.queues
+        self.job_definitions: dict[str, batch_.CfnJobDefinition] = orchestrator.job_definitions
+        self.log_group: logs.LogGroup = orchestrator.log_group

@@ -3,9 +3,9 @@
 from cdk_training_cluster.orchestrators.hyperpod import template_rules
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
     DeepHealthCheck,
-    HyperPodEngine,
+    HyperPodOrchestration,
     HyperPodSettings,
     NodeRecovery,
 )
 
-__all__ = ["DeepHealthCheck", "HyperPodEngine", "HyperPodSettings", "NodeRecovery", "template_rules"]
+__all__ = ["DeepHealthCheck", "HyperPodOrchestration", "HyperPodSettings", "NodeRecovery", "template_rules"]

@@ -54,6 +54,6 @@ class HyperPodCluster(TrainingCluster):
         Raises:
             ValueError: A setting is wrong; every reason, a line each.
         """
-        engine = HyperPodOrchestrator(hyperpod or HyperPodSettings())
-        super().__init__(scope, id, _orchestrator=engine, **arguments)
-        self.hyperpod_cluster: sagemaker.CfnCluster = engine.cluster
+        orchestrator = HyperPodOrchestrator(hyperpod or HyperPodSettings())
+        super().__init__(scope, id, _orchestrator=orchestrator, **arguments)
+        self.hyperpod_cluster: sagemaker.CfnCluster = orchestrator.cluster

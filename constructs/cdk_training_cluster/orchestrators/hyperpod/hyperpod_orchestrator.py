@@ -37,7 +37,7 @@ from cdk_training_cluster.orchestrators.hyperpod.execution_role import make_exec
 from cdk_training_cluster.orchestrators.hyperpod.instance_types import sagemaker_name
 from cdk_training_cluster.orchestrators.hyperpod.lifecycle import make_lifecycle
 from cdk_training_cluster.orchestrators.hyperpod.rules import CONTROLLER, HYPERPOD_RULES, LOGIN, HyperPodContext
-from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodEngine, HyperPodSettings, NodeRecovery
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodOrchestration, HyperPodSettings, NodeRecovery
 from cdk_training_cluster.orchestrators.job_pods import give_pods_role
 from cdk_training_cluster.prices.watching import sum_units
 from cdk_training_cluster.validation.checks import is_unknown, shown
@@ -71,7 +71,7 @@ class HyperPodOrchestrator(Orchestrator):
     @property
     def kind(self) -> OrchestratorKind:
         """HyperPod on Slurm or on EKS."""
-        return self.settings.engine.kind
+        return self.settings.orchestrator.kind
 
     def problems(self, together: ClusterContext) -> Iterator[Problem]:
         """Yield what is wrong with HyperPod's settings, by themselves and beside the node groups."""
@@ -122,7 +122,7 @@ class HyperPodOrchestrator(Orchestrator):
                 namespaces=self.settings.job_namespaces,
             )
         self._groups = list(self._slurm_groups(base, shared.role))
-        on_slurm = self.settings.engine is HyperPodEngine.SLURM
+        on_slurm = self.settings.orchestrator is HyperPodOrchestration.SLURM
         percent = self.settings.tiered_storage_percent
         properties = {
             "ClusterName": name,
@@ -254,20 +254,20 @@ class HyperPodOrchestrator(Orchestrator):
     @property
     def _own_types(self) -> Mapping[str, str]:
         """The types of Slurm's own nodes, by what they are."""
-        if self.settings.engine is not HyperPodEngine.SLURM:
+        if self.settings.orchestrator is not HyperPodOrchestration.SLURM:
             return {}
         types = {CONTROLLER: self.settings.controller_type, LOGIN: self.settings.login_type}
         return {name: each for name, each in types.items() if each is not None}
 
     def _slurm(self, node_type: str, **more: Sequence[str]) -> dict[str, Any]:
         """Return what Slurm has to know of an instance group."""
-        on_slurm = self.settings.engine is HyperPodEngine.SLURM
+        on_slurm = self.settings.orchestrator is HyperPodOrchestration.SLURM
         return {"SlurmConfig": {"NodeType": node_type, **more}} if on_slurm else {}
 
     def _storage(self, mount: Mount | None, key: kms.IKey | None) -> dict[str, Any]:
         """Return the file system that HyperPod mounts, which on EKS a CSI driver does, and the root volume's key."""
         configs: list[dict[str, Any]] = []
-        if mount is not None and self.settings.engine is HyperPodEngine.SLURM:
+        if mount is not None and self.settings.orchestrator is HyperPodOrchestration.SLURM:
             place = {"DnsName": mount.dns_name, "MountName": mount.mount_name, "MountPath": mount.mount_point}
             configs.append({"FsxLustreConfig": place})
         if key is not None:

@@ -15,7 +15,7 @@ from cdk_training_cluster.orchestrators.hyperpod.instance_types import is_sold
 from cdk_training_cluster.orchestrators.hyperpod.settings import (
     TASK_GOVERNANCE,
     DeepHealthCheck,
-    HyperPodEngine,
+    HyperPodOrchestration,
     HyperPodSettings,
 )
 from cdk_training_cluster.validation.checks import is_unknown
@@ -53,7 +53,7 @@ class HyperPodContext:
     @property
     def on_slurm(self) -> bool:
         """Whether Slurm runs jobs."""
-        return self.hyperpod.engine is HyperPodEngine.SLURM
+        return self.hyperpod.orchestrator is HyperPodOrchestration.SLURM
 
 
 HYPERPOD_RULES: Rules[HyperPodContext] = Rules()
@@ -72,7 +72,7 @@ def _eks_cluster(of: HyperPodContext) -> Iterator[Found]:
     for setting, reason in _EKS_SETTINGS.items():
         given = getattr(of.hyperpod, setting) is not None
         if of.on_slurm and given:
-            yield f"{setting} must be left out on Slurm: leave it out, or set engine to EKS"
+            yield f"{setting} must be left out on Slurm: leave it out, or set orchestrator to EKS"
         if not of.on_slurm and not given:
             yield f"{setting} is required on EKS: {reason}"
 
@@ -108,7 +108,7 @@ def _eks_only(of: HyperPodContext) -> Iterator[Found]:
     }
     if of.on_slurm:
         for setting in (name for name, is_given in given.items() if is_given):
-            yield ("hyperpod", setting), f"{setting} needs HyperPod on EKS: leave it out, or set engine to EKS"
+            yield ("hyperpod", setting), f"{setting} needs HyperPod on EKS: leave it out, or set orchestrator to EKS"
 
 
 @HYPERPOD_RULES.rule("hyperpodSlurmOnly", _SLURM)
@@ -116,7 +116,10 @@ def _slurm_only(of: HyperPodContext) -> Iterator[Found]:
     given = {"login_type": of.hyperpod.login_type is not None, "partitions": bool(of.hyperpod.partitions)}
     if not of.on_slurm:
         for setting in (name for name, is_given in given.items() if is_given):
-            yield ("hyperpod", setting), f"{setting} needs HyperPod on Slurm: leave it out, or set engine to SLURM"
+            yield (
+                ("hyperpod", setting),
+                f"{setting} needs HyperPod on Slurm: leave it out, or set orchestrator to SLURM",
+            )
 
 
 @HYPERPOD_RULES.rule("hyperpodGroupName", _GROUP)

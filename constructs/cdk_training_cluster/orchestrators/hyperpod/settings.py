@@ -56,7 +56,7 @@ WEIGHT: Final = Whole(minimum=0, maximum=100)
 """https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_PriorityClass.html"""
 
 
-class HyperPodEngine(Enum):
+class HyperPodOrchestration(Enum):
     """What runs jobs on HyperPod."""
 
     SLURM = "slurm"
@@ -67,8 +67,8 @@ class HyperPodEngine(Enum):
 
     @property
     def kind(self) -> OrchestratorKind:
-        """The engine's column of the legality table."""
-        return OrchestratorKind.HYPERPOD_EKS if self is HyperPodEngine.EKS else OrchestratorKind.HYPERPOD_SLURM
+        """The orchestrator's column of the legality table."""
+        return OrchestratorKind.HYPERPOD_EKS if self is HyperPodOrchestration.EKS else OrchestratorKind.HYPERPOD_SLURM
 
 
 class DeepHealthCheck(Enum):
@@ -100,7 +100,7 @@ class HyperPodSettings:
     """Say how SageMaker HyperPod runs a cluster's jobs.
 
     Attributes:
-        engine: What runs jobs; a cluster keeps it for its life, as its network and EKS cluster. Default: - Slurm.
+        orchestrator: What runs jobs; it never changes, as the network and the EKS cluster. Default: - Slurm.
         eks_cluster_arn: The EKS cluster that runs jobs, with Kubernetes 1.32 to 1.34, the VPC CNI and HyperPod's Helm
             chart installed, in the VPC of the cluster's network. Default: - none: Slurm runs them.
         eks_security_group_id: The cluster security group of the EKS cluster, which nodes join: without it they
@@ -121,7 +121,7 @@ class HyperPodSettings:
         ValueError: A setting is wrong; every reason, a line each.
     """
 
-    engine: HyperPodEngine = HyperPodEngine.SLURM
+    orchestrator: HyperPodOrchestration = HyperPodOrchestration.SLURM
     eks_cluster_arn: Annotated[str, EKS_ARN] | None = None
     eks_security_group_id: Annotated[str, SECURITY_GROUP] | None = None
     controller_type: Annotated[str, NODE_TYPE] = "ml.m5.2xlarge"

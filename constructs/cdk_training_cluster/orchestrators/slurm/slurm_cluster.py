@@ -53,7 +53,7 @@ class SlurmCluster(TrainingCluster):
         Raises:
             ValueError: A setting is wrong, or AWS PCS cannot have the node groups; every reason, a line each.
         """
-        engine = SlurmOrchestrator(slurm or SlurmSettings())
-        super().__init__(scope, id, _orchestrator=engine, **arguments)
-        self.pcs_cluster: pcs.CfnCluster = engine.pcs_cluster
-        self.queues: dict[str, pcs.CfnQueue] = engine.queues
+        orchestrator = SlurmOrchestrator(slurm or SlurmSettings())
+        super().__init__(scope, id, _orchestrator=orchestrator, **arguments)
+        self.pcs_cluster: pcs.CfnCluster = orchestrator.pcs_cluster
+        self.queues: dict[str, pcs.CfnQueue] = orchestrator.queues

@@ -191,7 +191,7 @@ class SlurmOrchestrator(Orchestrator):
         settings = OwnerSettings(
             kind=OwnerKind.PCS_COMPUTE_NODE_GROUP,
             id=f"{self.pcs_cluster.attr_id}/{owner.attr_id}",
-            engine_sized=not made.fixed,
+            scheduler_sized=not made.fixed,
         )
         return MadeOwner(resource=owner, settings=settings)
 

@@ -15,7 +15,7 @@ _ALIKE = {"Custom::CapacityReservation": RESERVATION}
 LAUNCH = "Properties.LaunchTemplateData"
 TARGET = "Properties.CapacityReservationSpecification.CapacityReservationTarget"
 
-_ENGINES = ("AWS::PCS::", "AWS::EKS::", "AWS::Batch::", "AWS::SageMaker::Cluster")
+_ORCHESTRATORS = ("AWS::PCS::", "AWS::EKS::", "AWS::Batch::", "AWS::SageMaker::Cluster")
 
 _VARIABLE = re.compile(r"\$\{(\w+)")
 
@@ -84,10 +84,10 @@ class Template:
         return [each for each in self.of_type(kind) if _is_ours(each.get("Properties"))]
 
     @cached_property
-    def has_engine(self) -> bool:
-        """Whether an engine that runs jobs is in it, such as AWS PCS."""
+    def has_orchestrator(self) -> bool:
+        """Whether an orchestrator that runs jobs is in it, such as AWS PCS."""
         kinds = {str(each.definition.get("Type")) for each in self.resources.values()}
-        return any(kind.startswith(_ENGINES) for kind in kinds)
+        return any(kind.startswith(_ORCHESTRATORS) for kind in kinds)
 
     @cached_property
     def groups(self) -> Sequence[Resource]:

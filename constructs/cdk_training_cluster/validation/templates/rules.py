@@ -361,7 +361,7 @@ def broken_rules(
         size: How many bytes its file has. Default: - not known.
     """
     template = Template(definition, size)
-    if not template.groups and not template.fleets and not template.has_engine:
+    if not template.groups and not template.fleets and not template.has_orchestrator:
         return
     for rule in rules:
         found = tuple(dict.fromkeys(rule.find(template)))

@@ -285,7 +285,7 @@ def test_the_options_stand_side_by_side() -> None:
     assert plan(group()).options[3].low is None
 
 
-def test_an_engine_is_offered_what_it_takes_and_its_jobs_may_need_less() -> None:
+def test_an_orchestrator_is_offered_what_it_takes_and_its_jobs_may_need_less() -> None:
     found = plan(replace(group(), takes_spot=False, runs_for_jobs=True))
     assert "Spot" not in [each.name for each in found.options]
     assert {each.spot_low for each in found.regions} == {None}

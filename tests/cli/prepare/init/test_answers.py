@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cdk_training_cluster_cli.prepare import commands as beginning
 from cdk_training_cluster_cli.prepare.init.command import Given, Zones, run
 from cdk_training_cluster_file import read_cluster_file
-from cdk_training_cluster_file.orchestrators.choice import ENGINES
+from cdk_training_cluster_file.orchestrators.choice import ORCHESTRATORS
 
 _OFFLINE = Zones(profile=None, live=False)
 _AMI = "ami-0a1b2c3d4e5f67890"
@@ -22,7 +22,7 @@ _GIVEN = st.builds(
     instance_type=st.sampled_from(["p5.48xlarge", "trn1.32xlarge", "trn2.48xlarge", "g5.xlarge", "p3.2xlarge"]),
     nodes=st.none() | st.sampled_from(["1", "2", "40"]),
     zone=st.sampled_from(["us-east-1b", "eu-central-1a", "us-gov-west-1a"]),
-    orchestrator=st.none() | st.sampled_from(ENGINES),
+    orchestrator=st.none() | st.sampled_from(ORCHESTRATORS),
     buy=st.none() | st.sampled_from(["on_demand", "spot", "reservation", "from_reservation", "capacity_block"]),
     capacity_id=st.none() | st.just("cr-0a1b2c3d4e5f67890"),
     image=st.none() | st.sampled_from([_AMI, "latest", "ubuntu"]),
@@ -55,10 +55,10 @@ def test_answers_make_a_file_or_one_sentence(given: Given, tmp_path_factory: pyt
 
 
 _CASES = {
-    "an engine that buys in one way": (
+    "an orchestrator that buys in one way": (
         Given(instance_type="p5.48xlarge", orchestrator="hyperpod", buy="spot"),
         "--buy must be on_demand, got 'spot': SageMaker HyperPod on Slurm buys Spot Instances on EKS alone; use "
-        "on_demand, or HyperPod on EKS (engine: eks)",
+        "on_demand, or HyperPod on EKS (orchestrator: eks)",
     ),
     "a reservation for HyperPod": (
         Given(instance_type="p5.48xlarge", orchestrator="hyperpod", buy="capacity_block"),
@@ -110,13 +110,13 @@ _CASES = {
 
 
 @pytest.mark.parametrize(("given", "sentence"), _CASES.values(), ids=_CASES)
-def test_what_an_engine_needs_is_one_sentence(given: Given, sentence: str, tmp_path: Path) -> None:
+def test_what_an_orchestrator_needs_is_one_sentence(given: Given, sentence: str, tmp_path: Path) -> None:
     assert _run(tmp_path / "llama.yaml", given) == sentence
 
 
 @pytest.mark.parametrize("instance_type", ["trn1.32xlarge", "trn2.48xlarge"])
 @pytest.mark.parametrize("orchestrator", ["slurm", "batch"])
-def test_an_image_of_ones_own_lets_trainium_run_on_engines_without_one(
+def test_an_image_of_ones_own_lets_trainium_run_on_orchestrators_without_one(
     instance_type: str, orchestrator: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "llama.yaml"

@@ -259,9 +259,9 @@ def test_a_job_is_not_offered_chips_for_inference() -> None:
     assert not [each for each in offers(8, 24, "us-east-1", _BOOK) if each.info.name.startswith("inf")]
 
 
-@pytest.mark.parametrize("engine", [*KINDS])
-def test_a_file_of_every_engine_passes_check(engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("orchestrator", [*KINDS])
+def test_a_file_of_every_orchestrator_passes_check(orchestrator: str, tmp_path: Path) -> None:
     file = tmp_path / "llama.yaml"
-    run(file, Given(instance_type="p5.48xlarge", orchestrator=engine), zones=_OFFLINE)
+    run(file, Given(instance_type="p5.48xlarge", orchestrator=orchestrator), zones=_OFFLINE)
     named = [name for name, settings in read_cluster_file(file).orchestrator if settings is not None]
-    assert named == ([] if engine == "none" else [engine])
+    assert named == ([] if orchestrator == "none" else [orchestrator])

@@ -182,7 +182,7 @@ def test_without_nodes_there_is_nothing_to_watch() -> None:
         NodeHealth(stack, "Health", cluster_name="pod", fleets=[], alert_topic=sns.Topic(stack, "Alerts"))
 
 
-def test_a_policy_that_acts_is_refused_where_an_engine_repairs_every_node() -> None:
+def test_a_policy_that_acts_is_refused_where_an_orchestrator_repairs_every_node() -> None:
     with pytest.raises(
         ValueError,
         match=r"^act of the health policy must be left out: no node group has nodes that the function can repair, "

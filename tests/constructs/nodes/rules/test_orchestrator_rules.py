@@ -1,4 +1,4 @@
-"""Every way to buy and place nodes, with every engine: taken, refused in one sentence, or warned of."""
+"""Every way to buy and place nodes, with every orchestrator: taken, refused in one sentence, or warned of."""
 
 import re
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def _context(kind: OrchestratorKind, name: str, **words: Any) -> NodeGroupContex
 
 
 @pytest.mark.parametrize(("kind", "name", "expected"), _CELLS)
-def test_an_engine_takes_what_its_service_takes(kind: OrchestratorKind, name: str, expected: str) -> None:
+def test_an_orchestrator_takes_what_its_service_takes(kind: OrchestratorKind, name: str, expected: str) -> None:
     context = _context(kind, name)
     refused = node_group_problems(context, ORCHESTRATOR_RULES)
     warned = node_group_warnings(context, ORCHESTRATOR_RULES)

@@ -16,7 +16,7 @@ from cdk_training_cluster import (
     ClusterNetwork,
     DeepHealthCheck,
     HyperPodCluster,
-    HyperPodEngine,
+    HyperPodOrchestration,
     HyperPodSettings,
     NodeGroup,
     NodeRecovery,
@@ -43,7 +43,7 @@ def _made(
     **hyperpod: Any,
 ) -> Template:
     stack = new_stack()
-    if hyperpod.get("engine") is HyperPodEngine.EKS:
+    if hyperpod.get("orchestrator") is HyperPodOrchestration.EKS:
         network = existing_network(stack)
     else:
         network = ClusterNetwork(stack, "Network", availability_zone=ZONE)

@@ -7,7 +7,14 @@ import pytest
 from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
 
-from cdk_training_cluster import DeepHealthCheck, HyperPodEngine, HyperPodSettings, IdlePolicy, IdleSignal, NodeGroup
+from cdk_training_cluster import (
+    DeepHealthCheck,
+    HyperPodOrchestration,
+    HyperPodSettings,
+    IdlePolicy,
+    IdleSignal,
+    NodeGroup,
+)
 from cdk_training_cluster.instance_types import all_instance_types
 from cdk_training_cluster.nodes.rules import ClusterContext
 from cdk_training_cluster.orchestrators.hyperpod.hyperpod_orchestrator import HyperPodOrchestrator
@@ -22,12 +29,12 @@ BOX = NodeGroup("box", instance_types=["g5.xlarge"], count=1)
 _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
     "EKS without its cluster": (
         [WORKERS],
-        {"engine": HyperPodEngine.EKS, "eks_security_group_id": GROUP},
+        {"orchestrator": HyperPodOrchestration.EKS, "eks_security_group_id": GROUP},
         "eks_cluster_arn is required on EKS",
     ),
     "EKS without its security group": (
         [WORKERS],
-        {"engine": HyperPodEngine.EKS, "eks_cluster_arn": ARN},
+        {"orchestrator": HyperPodOrchestration.EKS, "eks_cluster_arn": ARN},
         "eks_security_group_id is required on EKS: nodes must be in the EKS cluster's own security group",
     ),
     "Slurm with a security group of EKS": (
@@ -121,51 +128,55 @@ _REFUSED: dict[str, tuple[list[NodeGroup], dict[str, Any], str]] = {
 def test_what_hyperpod_refuses_is_refused_in_a_sentence(
     groups: list[NodeGroup], settings: dict[str, Any], sentence: str
 ) -> None:
-    engine = HyperPodOrchestrator(HyperPodSettings(**settings))
-    (problem,) = engine.problems(ClusterContext.of(groups, orchestrator=engine.kind, existing_network=True))
+    orchestrator = HyperPodOrchestrator(HyperPodSettings(**settings))
+    (problem,) = orchestrator.problems(
+        ClusterContext.of(groups, orchestrator=orchestrator.kind, existing_network=True)
+    )
     assert problem.message.startswith(sentence)
 
 
 def test_a_vpc_that_is_made_is_refused_on_eks() -> None:
-    engine = HyperPodOrchestrator(HyperPodSettings(**EKS))
-    (problem,) = engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind))
+    orchestrator = HyperPodOrchestrator(HyperPodSettings(**EKS))
+    (problem,) = orchestrator.problems(ClusterContext.of([WORKERS], orchestrator=orchestrator.kind))
     assert problem.message == (
         "network must name the VPC of the EKS cluster and a private subnet of it for HyperPod on EKS, got a VPC that "
         "is made: aws eks describe-cluster --name training shows its resourcesVpcConfig"
     )
     made_in_the_app = Fn.import_value("TrainingArn")
-    engine = HyperPodOrchestrator(HyperPodSettings(**{**EKS, "eks_cluster_arn": made_in_the_app}))
-    assert list(engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind))) == []
+    orchestrator = HyperPodOrchestrator(HyperPodSettings(**{**EKS, "eks_cluster_arn": made_in_the_app}))
+    assert list(orchestrator.problems(ClusterContext.of([WORKERS], orchestrator=orchestrator.kind))) == []
 
 
 def test_priorities_are_warned_of_until_their_add_on_is_there() -> None:
-    engine = HyperPodOrchestrator(HyperPodSettings(**EKS, priority_classes={"research": 10}))
-    warned = {each.rule: each.message for each in engine.warnings(ClusterContext.of([WORKERS]))}
+    orchestrator = HyperPodOrchestrator(HyperPodSettings(**EKS, priority_classes={"research": 10}))
+    warned = {each.rule: each.message for each in orchestrator.warnings(ClusterContext.of([WORKERS]))}
     assert warned.keys() == {"hyperpodPrices", "hyperpodTaskGovernance"}
     assert "amazon-sagemaker-hyperpod-taskgovernance in the state ACTIVE" in warned["hyperpodTaskGovernance"]
 
 
 def test_idle_nodes_are_known_by_their_accelerators_alone() -> None:
     """EC2's metrics of their network are in SageMaker's account: with them, no node would ever be idle."""
-    engine = HyperPodOrchestrator(HyperPodSettings())
-    (nodes,) = ClusterContext.of([WORKERS], orchestrator=engine.kind).nodes
+    orchestrator = HyperPodOrchestrator(HyperPodSettings())
+    (nodes,) = ClusterContext.of([WORKERS], orchestrator=orchestrator.kind).nodes
     assert nodes.policy is not None
     assert nodes.policy.host_activity is False
-    asked = ClusterContext.of([WORKERS], IdlePolicy(host_activity=True), orchestrator=engine.kind)
-    (problem,) = engine.problems(asked)
+    asked = ClusterContext.of([WORKERS], IdlePolicy(host_activity=True), orchestrator=orchestrator.kind)
+    (problem,) = orchestrator.problems(asked)
     assert problem.message.startswith("idle_policy of node group 'workers' must leave host_activity out on HyperPod")
 
 
 def test_sessions_that_would_not_keep_their_node_are_refused() -> None:
-    engine = HyperPodOrchestrator(HyperPodSettings())
-    asked = ClusterContext.of([WORKERS], IdlePolicy(signals=[IdleSignal.session()]), orchestrator=engine.kind)
-    (problem,) = engine.problems(asked)
+    orchestrator = HyperPodOrchestrator(HyperPodSettings())
+    asked = ClusterContext.of([WORKERS], IdlePolicy(signals=[IdleSignal.session()]), orchestrator=orchestrator.kind)
+    (problem,) = orchestrator.problems(asked)
     assert problem.message.startswith("idle_policy of node group 'workers' must leave the signal session out on")
 
 
 def test_a_public_subnet_is_refused() -> None:
-    engine = HyperPodOrchestrator(HyperPodSettings())
-    (problem,) = engine.problems(ClusterContext.of([WORKERS], orchestrator=engine.kind, public_subnet=True))
+    orchestrator = HyperPodOrchestrator(HyperPodSettings())
+    (problem,) = orchestrator.problems(
+        ClusterContext.of([WORKERS], orchestrator=orchestrator.kind, public_subnet=True)
+    )
     assert problem.message.startswith("network must have a private subnet for HyperPod")
 
 

@@ -135,7 +135,7 @@ def sizes(group: OwnedGroup) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("engine_sized", "least", "most", "found"),
+    ("scheduler_sized", "least", "most", "found"),
     [
         (True, 0, 8, (8, 8, 8, 1, ("Pending",))),
         (True, 0, 3, (3, 8, None, 1, ("Pending",))),
@@ -145,11 +145,11 @@ def sizes(group: OwnedGroup) -> tuple[Any, ...]:
     ],
 )
 def test_a_compute_node_group_is_read(
-    aws: StubbedAws, engine_sized: bool, least: int, most: int, found: tuple[Any, ...]
+    aws: StubbedAws, scheduler_sized: bool, least: int, most: int, found: tuple[Any, ...]
 ) -> None:
     pcs_group(aws, least, most, "running", "pending")
-    group = read(aws.owner(*PCS, engine_sized=engine_sized))
-    assert (sizes(group), group.engine_sized) == (found, engine_sized)
+    group = read(aws.owner(*PCS, scheduler_sized=scheduler_sized))
+    assert (sizes(group), group.scheduler_sized) == (found, scheduler_sized)
     assert (group.name, group.node_group, group.tags) == ("pcs_1/pcs_2", "workers", TAGS)
 
 
@@ -201,7 +201,7 @@ def test_an_instance_group_is_read_with_the_tags_of_its_cluster(aws: StubbedAws)
 def test_a_compute_environment_is_read_in_nodes(aws: StubbedAws, state: str, vcpus: int, desired: int) -> None:
     environment(aws, "running", vcpus=vcpus, state=state)
     group = read(aws.owner(*BATCH))
-    assert (sizes(group), group.engine_sized) == ((desired, 8, 8, 1, ()), True)
+    assert (sizes(group), group.scheduler_sized) == ((desired, 8, 8, 1, ()), True)
 
 
 @pytest.mark.parametrize(
@@ -275,11 +275,11 @@ def named(kind: str, **changes: Any) -> OwnedGroup:
     return replace(group, **changes)
 
 
-def expect_size(aws: StubbedAws, kind: str, size: int, answer: Any, *, engine_sized: bool = False) -> None:
+def expect_size(aws: StubbedAws, kind: str, size: int, answer: Any, *, scheduler_sized: bool = False) -> None:
     """Expect the request for a size of one kind of owner."""
     match kind:
         case "pcs":
-            least = 0 if engine_sized else size
+            least = 0 if scheduler_sized else size
             scaling = {"minInstanceCount": least, "maxInstanceCount": size}
             aws.expect("pcs.update_compute_node_group", {**PCS_IDS, "scalingConfiguration": scaling}, answer)
         case "eks":
@@ -303,11 +303,11 @@ def expect_size(aws: StubbedAws, kind: str, size: int, answer: Any, *, engine_si
 
 
 @pytest.mark.parametrize("size", [0, 3])
-@pytest.mark.parametrize(("kind", "engine_sized"), [("pcs", True), ("pcs", False), ("eks", False),
+@pytest.mark.parametrize(("kind", "scheduler_sized"), [("pcs", True), ("pcs", False), ("eks", False),
                                                     ("hyperpod", False), ("batch", True)])  # fmt: skip
-def test_a_size_is_set_by_the_owners_own_verb(aws: StubbedAws, kind: str, engine_sized: bool, size: int) -> None:
-    expect_size(aws, kind, size, {}, engine_sized=engine_sized)
-    aws.owner(*NAMES[kind]).set_size(named(kind, engine_sized=engine_sized), size)
+def test_a_size_is_set_by_the_owners_own_verb(aws: StubbedAws, kind: str, scheduler_sized: bool, size: int) -> None:
+    expect_size(aws, kind, size, {}, scheduler_sized=scheduler_sized)
+    aws.owner(*NAMES[kind]).set_size(named(kind, scheduler_sized=scheduler_sized), size)
 
 
 BUSY = {

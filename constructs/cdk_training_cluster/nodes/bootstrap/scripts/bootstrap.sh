@@ -106,7 +106,7 @@ fi
 report_state running "" ""
 rm -f "$SET_UP" "$COMPLETE"
 run updates bash updates.sh pause
-# Scripts of an engine call the program.
+# Scripts of an orchestrator call the program.
 run commands bash commands.sh
 if [[ -n ${JOB_ROLE:-} ]]; then
   run metadata bash metadata.sh

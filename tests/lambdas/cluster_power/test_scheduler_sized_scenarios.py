@@ -24,7 +24,7 @@ def test_nodes_that_no_job_needs_are_not_missing() -> None:
     assert told["reason"] == (
         "slurm may have up to 4 nodes, which AWS PCS launches and terminates as jobs need them: 1 node runs"
     )
-    assert (told["owner"], told["owner_arn"], told["engine_sized"]) == (
+    assert (told["owner"], told["owner_arn"], told["scheduler_sized"]) == (
         "PCS compute node group pcs_1/slurm", group.arn, True,
     )  # fmt: skip
     assert scene.subjects() == []
@@ -70,15 +70,17 @@ def test_no_new_nodes_are_what_jobs_have_now() -> None:
 
 def test_a_limit_lets_no_job_of_batch_start_rather_than_fail_those_that_wait_for_more_nodes() -> None:
     group = Group(
-        name="jobs", node_group="jobs", owner=BATCH_COMPUTE_ENVIRONMENT, engine_sized=True, desired=4, minimum=0,
+        name="jobs", node_group="jobs", owner=BATCH_COMPUTE_ENVIRONMENT, scheduler_sized=True, desired=4, minimum=0,
         maximum=4, in_service=1, instance_types=("p5.48xlarge",),
     )  # fmt: skip
     assert group.kept == 0
 
 
-@pytest.mark.parametrize("engine_sized", [True, False])
-def test_a_deployment_that_writes_the_templates_size_again_is_made_good_within_a_tick(engine_sized: bool) -> None:
-    scene, group = slurm(needed=3, engine_sized=engine_sized)
+@pytest.mark.parametrize("scheduler_sized", [True, False])
+def test_a_deployment_that_writes_the_templates_size_again_is_made_good_within_a_tick(
+    scheduler_sized: bool,
+) -> None:
+    scene, group = slurm(needed=3, scheduler_sized=scheduler_sized)
     scene.minute(2)
     scene.order("stop")
     scene.minute(2)
@@ -89,13 +91,13 @@ def test_a_deployment_that_writes_the_templates_size_again_is_made_good_within_a
     assert (group.least, group.most, group.alive) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("engine_sized", [True, False])
+@pytest.mark.parametrize("scheduler_sized", [True, False])
 @pytest.mark.parametrize("count", [2, 6])
 def test_a_deployment_that_changes_the_count_of_a_stopped_group_lets_no_node_start(
-    count: int, engine_sized: bool
+    count: int, scheduler_sized: bool
 ) -> None:
     """The function's settings have the new count later than the group."""
-    scene, group = slurm(needed=3, engine_sized=engine_sized)
+    scene, group = slurm(needed=3, scheduler_sized=scheduler_sized)
     scene.minute(2)
     scene.order("stop")
     scene.minute(2)
@@ -107,11 +109,11 @@ def test_a_deployment_that_changes_the_count_of_a_stopped_group_lets_no_node_sta
         assert (group.least, group.most, group.alive) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(("engine_sized", "count"), [(True, 2), (True, 6), (False, 2)])
+@pytest.mark.parametrize(("scheduler_sized", "count"), [(True, 2), (True, 6), (False, 2)])
 def test_a_group_that_runs_waits_for_the_settings_of_a_deployment_that_changes_its_count(
-    engine_sized: bool, count: int
+    scheduler_sized: bool, count: int
 ) -> None:
-    scene, group = slurm(needed=3, engine_sized=engine_sized)
+    scene, group = slurm(needed=3, scheduler_sized=scheduler_sized)
     scene.minute(2)
     group.deploy(count)
     told = scene.order()["slurm"]
@@ -119,11 +121,11 @@ def test_a_group_that_runs_waits_for_the_settings_of_a_deployment_that_changes_i
 
     scene.counts["slurm"] = count
     scene.minute(2)
-    assert (group.least, group.most) == (0 if engine_sized else count, count)
+    assert (group.least, group.most) == (0 if scheduler_sized else count, count)
 
 
 def test_a_deployment_takes_no_node_of_a_fixed_group_for_long() -> None:
-    scene, group = slurm(engine_sized=False)
+    scene, group = slurm(scheduler_sized=False)
     scene.minute(2)
     assert (group.least, group.most, group.alive) == (4, 4, 4)
 
@@ -137,7 +139,7 @@ def test_a_deployment_takes_no_node_of_a_fixed_group_for_long() -> None:
 
 
 def test_a_fixed_group_that_lacks_nodes_says_so() -> None:
-    scene, group = slurm(engine_sized=False)
+    scene, group = slurm(scheduler_sized=False)
     group.capacity = 1
     scene.minute(2)
     [told] = scene.minute(12).values()

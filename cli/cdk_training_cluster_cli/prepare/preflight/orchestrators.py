@@ -1,4 +1,4 @@
-"""What engines find in the account: EKS's zones and deployed version, and where containers of Batch's jobs are."""
+"""Checks of an orchestrator in the account: zones and deployed version of EKS, and containers of AWS Batch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -122,14 +122,14 @@ def judge_default_group(vpc: str, region: str, group: Mapping[str, Any] | None) 
     return passed(f"{identity} lets containers of multi-node jobs reach each other, and out")
 
 
-def engine_checks(needs: Needs, now: datetime) -> Iterator[Check]:
-    """Yield the checks of the engine.
+def orchestrator_checks(needs: Needs, now: datetime) -> Iterator[Check]:
+    """Yield the checks of the orchestrator.
 
     Args:
         needs: What the cluster needs.
         now: The time.
     """
-    cluster, eks, network = needs.cluster, needs.cluster.orchestrator.engine, needs.cluster.network
+    cluster, eks, network = needs.cluster, needs.cluster.orchestrator.settings, needs.cluster.network
     if isinstance(eks, EksSettings):
         yield Check(
             name="zones of the EKS cluster",

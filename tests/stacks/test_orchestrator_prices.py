@@ -1,4 +1,4 @@
-"""Each unit that a cluster's engine bills has a price source: no price of a healthy cluster stays unknown."""
+"""Each unit that a cluster's orchestrator bills has a price source: no price of a healthy cluster stays unknown."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from synthesis import resources
 _PCS = "{aws-pcs-controller-small: 0.6, aws-pcs-accounting-small: 0.2, aws-pcs-node: 0.1}"
 _REGION = "us-east-1"
 _SETTINGS = SpendFunctionSettings.environment_variable
-_ENGINES = {
+_ORCHESTRATORS = {
     "eks": ("{eks: {control_plane_zone: us-east-1a}}", "{}"),
     "eks with an older Kubernetes": ("{eks: {control_plane_zone: us-east-1a, kubernetes_version: '1.34'}}", "{}"),
     "slurm": ("slurm", _PCS),
@@ -60,17 +60,17 @@ def emitted(settings: Mapping[str, Any]) -> Iterator[str]:
         yield from units
     yield from settings.get("node", ())
     for group in settings["groups"].values():
-        yield from group.get("engine", ())
+        yield from group.get("orchestrator", ())
 
 
 @pytest.fixture
-def written(tmp_path: Path, engine: str) -> Path:
+def written(tmp_path: Path, orchestrator: str) -> Path:
     file = tmp_path / "pod.yaml"
-    file.write_text(_FILE.format(*_ENGINES[engine]))
+    file.write_text(_FILE.format(*_ORCHESTRATORS[orchestrator]))
     return file
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
+@pytest.mark.parametrize("orchestrator", _ORCHESTRATORS)
 def test_every_unit_that_is_emitted_has_a_price_source(written: Path) -> None:
     settings = settings_of(written)
     names = set(emitted(settings))
@@ -78,11 +78,11 @@ def test_every_unit_that_is_emitted_has_a_price_source(written: Path) -> None:
     assert {name for name in names if on_demand_type(name) is None} <= set(UNITS)
 
 
-def test_what_the_engine_bills_for_each_node_is_counted_with_its_node_group(tmp_path: Path) -> None:
+def test_what_the_orchestrator_bills_for_each_node_is_counted_with_its_node_group(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
-    file.write_text(_FILE.format(*_ENGINES["slurm"]))
+    file.write_text(_FILE.format(*_ORCHESTRATORS["slurm"]))
     settings = settings_of(file)
-    assert settings["groups"]["workers"]["engine"] == {"aws-pcs-node": 1}
+    assert settings["groups"]["workers"]["orchestrator"] == {"aws-pcs-node": 1}
     assert set(settings["fixed"]["orchestrator"]) == {
         "aws-pcs-controller-small",
         "aws-pcs-accounting-small",
@@ -93,7 +93,7 @@ def test_what_the_engine_bills_for_each_node_is_counted_with_its_node_group(tmp_
 
 
 @pytest.mark.parametrize(
-    ("engine", "starts"),
+    ("orchestrator", "starts"),
     [("eks", {}), ("eks with an older Kubernetes", {"eks-extended-support": "2026-12-02T00:00:00Z"})],
 )
 def test_extended_support_of_eks_is_counted_from_the_end_of_standard_support(
@@ -125,9 +125,9 @@ def test_a_budget_could_count_every_example(example: str, tmp_path: Path) -> Non
     file = Path(shutil.copytree((PROJECT / example).parent, tmp_path / "clusters")) / Path(example).name
     file.write_text(text)
     settings = settings_of(file)
-    engine = {name for group in settings["groups"].values() for name in group.get("engine", ())}
-    engine |= set(settings["fixed"].get("orchestrator", ()))
-    assert {name for name in engine if not has_source(name, _REGION)} <= set(settings.get("prices", ()))
+    orchestrator = {name for group in settings["groups"].values() for name in group.get("orchestrator", ())}
+    orchestrator |= set(settings["fixed"].get("orchestrator", ()))
+    assert {name for name in orchestrator if not has_source(name, _REGION)} <= set(settings.get("prices", ()))
 
 
 def test_a_budget_refuses_slurm_without_its_prices(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_budget_refuses_slurm_without_its_prices(tmp_path: Path) -> None:
         ValueError,
         match=r"^budget\.prices must state the price an hour, in USD, of aws-pcs-accounting-small, "
         r"aws-pcs-controller-small: no price list that this library reads has it, and without it neither the month's "
-        r"dollars nor on_exceed would count the engine; look it up at https://aws\.amazon\.com/pcs/pricing/$",
+        r"dollars nor on_exceed would count the orchestrator; look it up at https://aws\.amazon\.com/pcs/pricing/$",
     ):
         settings_of(file)
 
@@ -157,8 +157,8 @@ def test_the_price_list_is_asked_for_units_of_the_book_alone() -> None:
     assert set(UNIT_LISTINGS) <= set(UNITS)
 
 
-@pytest.mark.parametrize("engine", ["eks", "slurm", "hyperpod"])
-def test_no_price_is_unknown_and_the_month_has_the_engine_after_the_first_run(written: Path) -> None:
+@pytest.mark.parametrize("orchestrator", ["eks", "slurm", "hyperpod"])
+def test_no_price_is_unknown_and_the_month_has_the_orchestrator_after_the_first_run(written: Path) -> None:
     settings = settings_of(written)
     scene = SpendScene(
         details={"fixed": {"orchestrator": settings["fixed"]["orchestrator"]}, "prices": settings.get("prices", {})}

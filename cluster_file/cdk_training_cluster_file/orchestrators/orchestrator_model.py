@@ -1,4 +1,4 @@
-"""What the settings of every engine have in common."""
+"""What the settings of every orchestrator have in common."""
 
 from typing import Unpack
 
@@ -10,11 +10,11 @@ from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster_file.model_base import Settings
 
 
-class EngineSettings(Settings):
-    """The settings of an engine; a subclass has a setting for each of the construct's, and the construct's words."""
+class OrchestratorModel(Settings):
+    """The settings of an orchestrator; a subclass has a setting for each one of the construct, and its words."""
 
     def to_orchestrator(self) -> Orchestrator:
-        """Return the engine as the rules ask it.
+        """Return the orchestrator as the rules ask it.
 
         Raises:
             SettingsError: The settings contradict each other; every reason, a line each.
@@ -29,6 +29,6 @@ class EngineSettings(Settings):
         Args:
             scope: The stack.
             id: The construct's id.
-            arguments: What a cluster of any engine takes.
+            arguments: What a cluster of any orchestrator takes.
         """
         raise NotImplementedError

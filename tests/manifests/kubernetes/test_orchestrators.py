@@ -1,4 +1,4 @@
-"""What nodes of each engine are labelled with finds them, and what HyperPod brings itself is not installed twice."""
+"""Labels find the nodes of each orchestrator, and what HyperPod brings itself is not installed twice."""
 
 import json
 import shlex
@@ -44,7 +44,7 @@ _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def _node_labels(nodes: GroupNodes) -> Mapping[str, str]:
-    """What a node has: of the kubelet's cloud provider, and of its engine.
+    """What a node has: of the kubelet's cloud provider, and of its orchestrator.
 
     HyperPod's own chart finds types as `ml.…`, and its nodes have no label of NVIDIA's:
     https://github.com/aws/sagemaker-hyperpod-cli/blob/v3.9.0/helm_chart/HyperPodHelmChart/values.yaml
@@ -172,7 +172,7 @@ name: pod
 availability_zone: us-east-1b
 orchestrator:
   hyperpod:
-    engine: eks
+    orchestrator: eks
     eks_cluster_arn: arn:aws:eks:us-east-1:111122223333:cluster/training
     eks_security_group_id: sg-0a1b2c3d4e5f67890
     priority_classes: {production: 100, research: 10}

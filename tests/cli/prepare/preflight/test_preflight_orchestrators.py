@@ -1,4 +1,4 @@
-"""What preflight makes of what an engine finds in the account."""
+"""What preflight makes of what an orchestrator finds in the account."""
 
 from datetime import UTC, date, datetime
 from functools import partial
@@ -9,14 +9,14 @@ import pytest
 
 from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Outcome, Verdict
-from cdk_training_cluster_cli.prepare.preflight.engines import (
-    engine_checks,
+from cdk_training_cluster_cli.prepare.preflight.needs import Needs
+from cdk_training_cluster_cli.prepare.preflight.orchestrators import (
     judge_control_plane_subnet,
     judge_default_group,
     judge_eks_zones,
     judge_kubernetes_version,
+    orchestrator_checks,
 )
-from cdk_training_cluster_cli.prepare.preflight.needs import Needs
 from cdk_training_cluster_file import read_cluster_file
 from cdk_training_cluster_file.model import NetworkSettings
 from examples import PROJECT
@@ -108,12 +108,12 @@ _VERDICTS: dict[str, tuple[Verdict, Outcome, str]] = {
 
 
 @pytest.mark.parametrize(("verdict", "outcome", "said"), _VERDICTS.values(), ids=_VERDICTS)
-def test_what_an_engine_finds_is_judged(verdict: Verdict, outcome: Outcome, said: str) -> None:
+def test_what_an_orchestrator_finds_is_judged(verdict: Verdict, outcome: Outcome, said: str) -> None:
     assert verdict.outcome is outcome
     assert said in f"{verdict.said} -> {verdict.mend}"
 
 
-def test_each_engine_is_asked_about_its_own() -> None:
+def test_each_orchestrator_is_asked_about_its_own() -> None:
     answers = SimpleNamespace(
         describe_cluster=lambda *, name: {"cluster": {"name": name, "version": "1.30"}},
         describe_availability_zones=lambda *, Filters: {  # noqa: N803 - EC2's name
@@ -131,7 +131,7 @@ def test_each_engine_is_asked_about_its_own() -> None:
         for own in (None, network):
             changed = cluster.model_copy(update={"network": own})
             needs = Needs(file=name, cluster=changed, groups=(), orchestrator=kind)
-            found |= {each.name: each.judge(each.ask(aws)).outcome for each in engine_checks(needs, NOW)}
+            found |= {each.name: each.judge(each.ask(aws)).outcome for each in orchestrator_checks(needs, NOW)}
     assert found == {
         "zones of the EKS cluster": Outcome.PASS,
         "EKS cluster base-pod": Outcome.FAIL,
