@@ -326,6 +326,13 @@ def test_files_stay_while_their_user_is_on_the_node_and_those_of_services_always
     assert _files(node) == everything
 
 
+def test_no_user_holds_up_the_jobs_of_another_with_a_lock(node: Node) -> None:
+    """Whoever may open a file for reading may lock it."""
+    _jobs_run(node, (PROLOG, 1), (EPILOG, 1))
+    [lock] = node.root.rglob(f"{_USER}.lock")
+    assert lock.parent.stat().st_mode & 0o077 == 0
+
+
 def test_gpus_are_partitioned_before_slurm_looks_for_them_and_again_at_each_boot(node: Node) -> None:
     node.write("etc/systemd/system/others.service")
     node.command("systemctl", 'echo "$*" >>"$ROOT/systemctl"')
