@@ -42,6 +42,8 @@ class ClusterDescription(Open):
         dashboard: The name of its CloudWatch dashboard. Default: - empty: it has none.
         orchestrator: What runs jobs, as people call it. Default: - empty: nothing does.
         runs_table: The name of the table in which training runs report. Default: - empty: an earlier release made it.
+        security_group: The id of the security group that every EC2 node has. Default: - empty: an earlier release
+            made it.
         access: How to reach it: values by the names of the stack's outputs. Default: - none.
     """
 
@@ -52,6 +54,7 @@ class ClusterDescription(Open):
     dashboard: str = ""
     orchestrator: str = ""
     runs_table: str = ""
+    security_group: str = ""
     access: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -78,6 +78,7 @@ class FoundationStack(Stack):
         self._keep_exports()
         CfnOutput(self, "StateTableName", value=self.state.table_name)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
+        CfnOutput(self, "NodeSecurityGroupId", value=self.network.security_group.security_group_id)
         CfnOutput(self, "NodeSubnetId", value=self.network.node_subnet.subnet_id)
         Tags.of(self).add(CLUSTER_TAG, cluster.name)
         for key, value in cluster.tags.items():

@@ -61,6 +61,13 @@ def test_an_existing_file_system_gets_rules_where_its_group_is_named(
     assert not resources(stack, "AWS::SSM::Parameter") | resources(stack, "AWS::FSx::FileSystem")
 
 
+def test_an_output_names_the_security_group_of_the_nodes() -> None:
+    file = read_cluster_file(PROJECT / "clusters/dev-box.yaml")
+    stack = FoundationStack(App(), "foundation", cluster=file)
+    group = stack.resolve(stack.network.security_group.security_group_id)
+    assert Template.from_stack(stack).to_json()["Outputs"]["NodeSecurityGroupId"]["Value"] == group
+
+
 def _exports(stack: FoundationStack) -> dict[str, Any]:
     outputs = Template.from_stack(stack).to_json()["Outputs"]
     return {name: output for name, output in outputs.items() if "Export" in output}

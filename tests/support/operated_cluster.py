@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from cdk_training_cluster_cli.core.target import Target
 from cluster_common.errors import InvalidEventError, PartialFailureError
 from cluster_contract.description import ClusterDescription, FunctionDescription
-from cluster_contract.tags import NODE_GROUP_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from power_scene import CLUSTER, START, Scene
 
 _DESCRIPTION = ClusterDescription(
@@ -21,6 +21,7 @@ _DESCRIPTION = ClusterDescription(
     alert_topic="topic",
     state_table="state",
     resume_document="resume",
+    security_group="sg-0123456789abcdef0",
 )
 
 
@@ -55,6 +56,8 @@ class Operated:
             both outputs.
         refusals: The codes with which the next looks at commands are refused. Empty: a look is answered.
         arn: Who the credentials are.
+        description: The value of the SSM parameter that describes the cluster.
+        foreign: The ids of another owner's instances that have the tags of the workers, in another security group.
     """
 
     scene: Scene = field(default_factory=Scene)
@@ -70,6 +73,8 @@ class Operated:
     answers: dict[str, list[Any]] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     arn: str = "arn:aws:sts::111122223333:assumed-role/Operators/alice"
+    description: ClusterDescription = _DESCRIPTION
+    foreign: list[str] = field(default_factory=list)
 
     @property
     def target(self) -> Target:
@@ -87,7 +92,9 @@ class Operated:
             self.scene.order()
 
     def get_parameter(self, **_: str) -> Any:
-        return {"Parameter": {"Value": json.dumps(_DESCRIPTION.values())}}
+        if "get_parameter" in self.denied:
+            raise refused("AccessDeniedException", "GetParameter")
+        return {"Parameter": {"Value": json.dumps(self.description.values())}}
 
     def get_caller_identity(self) -> Any:
         return {"Arn": self.arn, "Account": self.arn.split(":")[4]}
@@ -159,11 +166,28 @@ class Operated:
 
         return tag
 
-    def _describe_instances(self, **_: object) -> Iterator[Any]:
+    def _describe_instances(self, *, Filters: Any) -> Iterator[Any]:  # noqa: N803
+        wanted = {one["Name"]: one["Values"] for one in Filters}
+        for raw, security_group in self._instances():
+            facts = {
+                f"tag:{CLUSTER_TAG}": CLUSTER,
+                "instance.group-id": security_group,
+                "instance-state-name": raw["State"]["Name"],
+            }
+            if all(facts[name] in values for name, values in wanted.items()):
+                yield {"Reservations": [{"Instances": [raw]}]}
+
+    def _instances(self) -> Iterator[tuple[Any, str]]:
+        """Yield each instance with the tags of the cluster, and its security group."""
+        for one in self.foreign:
+            yield _instance(one, "workers", START - timedelta(days=1)), "sg-0fedcba9876543210"
         for group in self.scene.auto_scaling.groups.values():
             living = [one for one, state in group.nodes if not state.startswith("Terminat")]
             for number, one in enumerate(living):
-                tags = [{"Key": NODE_GROUP_TAG, "Value": group.tags[NODE_GROUP_TAG]}]
                 launched = START + timedelta(seconds=number)
-                raw = {"InstanceId": one, "LaunchTime": launched, "State": {"Name": "running"}, "Tags": tags}
-                yield {"Reservations": [{"Instances": [raw]}]}
+                yield _instance(one, group.tags[NODE_GROUP_TAG], launched), _DESCRIPTION.security_group
+
+
+def _instance(id: str, group: str, launched: datetime) -> Any:
+    tags = [{"Key": NODE_GROUP_TAG, "Value": group}]
+    return {"InstanceId": id, "LaunchTime": launched, "State": {"Name": "running"}, "Tags": tags}

@@ -24,6 +24,7 @@ DESCRIPTION = ClusterDescription(
     alert_topic="arn:topic",
     state_table="table",
     resume_document="document",
+    security_group="sg-0123456789abcdef0",
 )
 
 
@@ -82,6 +83,7 @@ def stubbed(
             alert_topic="arn:topic",
             state_table="table",
             resume_document="document",
+            security_group=DESCRIPTION.security_group,
             runs_table="runs" if "dynamodb" in replies else "",
         )
         yield Stubbed(target=target, description=description, now=NOW, clients=clients, answers=answers)

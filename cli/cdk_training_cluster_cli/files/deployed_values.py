@@ -7,11 +7,13 @@ from cdk_training_cluster_cli.core.aws_errors import plain_refusals
 from cdk_training_cluster_cli.core.target import Target
 from cdk_training_cluster_file import ClusterFile
 from cdk_training_cluster_manifests.kubernetes.reading import known_values
-from cluster_contract.tags import CLUSTER_TAG
+
+_OUTPUTS: Mapping[str, str] = {"NodeSecurityGroupId": "NODE_SECURITY_GROUP_ID", "NodeSubnetId": "NODE_SUBNET_ID"}
+"""The values that are outputs of the foundation's stack, by the name of the output."""
 
 
 def deployed_values(cluster: ClusterFile, target: Target) -> Mapping[str, str]:
-    """Return the values that the deployed cluster has: of its file system, subnet and Karpenter's nodes.
+    """Return the values that the deployed cluster has: of its file system, network and Karpenter's nodes.
 
     Args:
         cluster: What the file says.
@@ -28,9 +30,9 @@ def deployed_values(cluster: ClusterFile, target: Target) -> Mapping[str, str]:
     with plain_refusals(f"the stack {name}", missing):
         (stack,) = target.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
-    found = dict(known_values(cluster))
-    if "NodeSubnetId" in outputs:
-        found["NODE_SUBNET_ID"] = outputs["NodeSubnetId"]
+    found = dict(known_values(cluster)) | {
+        place: outputs[output] for output, place in _OUTPUTS.items() if output in outputs
+    }
     identity = outputs.get("FileSystemId")
     if identity is not None:
         with plain_refusals(f"the file system {identity}", {}):
@@ -46,7 +48,7 @@ def deployed_values(cluster: ClusterFile, target: Target) -> Mapping[str, str]:
 
 
 def _of_nodes(cluster: ClusterFile, target: Target) -> Mapping[str, str]:
-    """Return the role and the security groups of the nodes of an EKS cluster; what is not one is left out."""
+    """Return the role of the nodes and the security group of an EKS cluster; what is not one is left out."""
     name, eks = cluster.name, target.client("eks")
     missing = {
         "ResourceNotFoundException": f"the EKS cluster {name} is not deployed in {cluster.region} with these "
@@ -60,16 +62,8 @@ def _of_nodes(cluster: ClusterFile, target: Target) -> Mapping[str, str]:
         ]
     own = {group.name for group in cluster.node_groups}
     groups = [each for each in deployed if each.get("labels", {}).get(NODE_GROUP_LABEL) in own]
-    filters = [
-        {"Name": f"tag:{CLUSTER_TAG}", "Values": [name]},
-        {"Name": "description", "Values": ["EFA*"]},
-        {"Name": "vpc-id", "Values": [network["vpcId"]]},
-    ]
-    with plain_refusals("the security group of the nodes", {}):
-        security = target.client("ec2").describe_security_groups(Filters=filters)["SecurityGroups"]
     found = {
         "NODE_ROLE_NAME": {each["nodeRole"].rpartition("/")[2] for each in groups},
-        "NODE_SECURITY_GROUP_ID": {each["GroupId"] for each in security},
         "CLUSTER_SECURITY_GROUP_ID": {network["clusterSecurityGroupId"]},
     }
     return {key: values.pop() for key, values in found.items() if len(values) == 1}

@@ -4,9 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cdk_training_cluster_cli.core.aws_errors import plain_refusals
 from cdk_training_cluster_cli.core.target import Target
+from cluster_contract.description import ClusterDescription, description_parameter
 from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}")
@@ -37,6 +39,34 @@ class ListedNode:
         return f"{self.node_group}/{self.index}"
 
 
+def node_filters(cluster: str, description: ClusterDescription, states: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the filters of DescribeInstances for the nodes of a cluster.
+
+    The tag alone does not identify a node: a principal that may tag instances can add it to any instance. A node also
+    has the security group of the cluster's network, which only a launch or a change of its groups can give.
+
+    Args:
+        cluster: The cluster's name.
+        description: What its deployment wrote down.
+        states: EC2's states of the nodes.
+
+    Raises:
+        ValueError: An earlier release deployed the cluster.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+    """
+    if not description.security_group:
+        raise ValueError(
+            f"the SSM parameter {description_parameter(cluster)} does not name the security group of the nodes: "
+            "deploy the cluster again"
+        )
+    return [
+        {"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster]},
+        {"Name": "instance.group-id", "Values": [description.security_group]},
+        {"Name": "instance-state-name", "Values": list(states)},
+    ]
+
+
 def find_nodes(target: Target) -> Sequence[ListedNode]:
     """Ask EC2 for the nodes of a cluster that are pending or running, by group and in the order of their launch.
 
@@ -44,14 +74,9 @@ def find_nodes(target: Target) -> Sequence[ListedNode]:
         target: The cluster.
 
     Raises:
-        ValueError: EC2 refuses.
-
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+        ValueError: The cluster's description cannot be read, or EC2 refuses.
     """
-    filters = [
-        {"Name": f"tag:{CLUSTER_TAG}", "Values": [target.name]},
-        {"Name": "instance-state-name", "Values": list(LIVE)},
-    ]
+    filters = node_filters(target.name, target.description, LIVE)
     with plain_refusals("the cluster's instances"):
         pages = target.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
         found = [

@@ -26,6 +26,7 @@ class NamedParts:
         cluster_name: The cluster's name.
         guardrails: All the functions that watch it.
         shared: What the nodes share.
+        security_group: The id of the nodes' security group.
         state: What the functions remember.
         resume_document: What starts node groups again.
         dashboard: The CloudWatch dashboard. None: there is none.
@@ -36,6 +37,7 @@ class NamedParts:
     cluster_name: str
     guardrails: Sequence[Guardrail]
     shared: SharedParts
+    security_group: str
     state: ClusterState
     resume_document: ResumeDocument
     dashboard: ClusterDashboard | None
@@ -97,6 +99,7 @@ def describe_parts(scope: Construct, parts: NamedParts) -> ssm.StringParameter:
         alert_topic=parts.shared.alert_topic.topic_arn,
         state_table=parts.state.table_name,
         runs_table=parts.shared.runs_table.table_name,
+        security_group=parts.security_group,
         resume_document=parts.resume_document.document.ref,
         dashboard="" if parts.dashboard is None else parts.dashboard.dashboard_name,
         orchestrator="" if kind is OrchestratorKind.NONE else kind.value,

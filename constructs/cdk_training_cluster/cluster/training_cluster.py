@@ -266,6 +266,7 @@ class TrainingCluster(Construct):
             cluster_name=self.cluster_name,
             guardrails=guardrails,
             shared=shared,
+            security_group=self.network.security_group.security_group_id,
             state=self.state,
             resume_document=self.resume_document,
             dashboard=self.dashboard,

@@ -16,8 +16,7 @@ _PLACES: Mapping[str, str] = {
     "NODE_ROLE_NAME": "what follows the last / of nodegroup.nodeRole of: aws eks describe-nodegroup --cluster-name "
     "<name> --nodegroup-name <one of aws eks list-nodegroups --cluster-name <name>, not that of the system nodes>",
     "NODE_SUBNET_ID": "the output NodeSubnetId of the foundation's stack",
-    "NODE_SECURITY_GROUP_ID": "GroupId of: aws ec2 describe-security-groups --filters "
-    "Name=tag:cdk-training-cluster:cluster,Values=<name> 'Name=description,Values=EFA*'",
+    "NODE_SECURITY_GROUP_ID": "the output NodeSecurityGroupId of the foundation's stack",
     "CLUSTER_SECURITY_GROUP_ID": "clusterSecurityGroupId of: aws eks describe-cluster --name <name>",
     "IMAGE_ALIAS": "a release of EKS's image, such as al2023@v20260917, with which you have tested: "
     "https://github.com/awslabs/amazon-eks-ami/releases",

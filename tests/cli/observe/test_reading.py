@@ -262,7 +262,11 @@ def running(**more: Any) -> Reply:
         **more,
     }
     states = ["pending", "running", "stopping", "stopped", "shutting-down"]
-    filters = [*_GROUPS["Filters"], {"Name": "instance-state-name", "Values": states}]
+    filters = [
+        *_GROUPS["Filters"],
+        {"Name": "instance.group-id", "Values": ["sg-0123456789abcdef0"]},
+        {"Name": "instance-state-name", "Values": states},
+    ]
     return "DescribeInstances", {"Filters": filters}, {"Reservations": [{"Instances": [raw]}]}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from cdk_training_cluster_cli.operate import connect as connecting
 from cdk_training_cluster_cli.operate import keep as keeping
 from cdk_training_cluster_cli.operate.keep import Keep
+from cdk_training_cluster_cli.operate.nodes import find_nodes
 from cdk_training_cluster_cli.operate.power import PowerFunction
 from cdk_training_cluster_cli.operate.run import Execution
 from cluster_contract.schedule import ScheduleSettings
@@ -172,6 +174,42 @@ def test_output_comes_node_by_node_whichever_ends_first(
     shown = capsys.readouterr()
     assert shown.out == f"== workers/0 ({first})\none\n== workers/1 ({second})\ntwo\n"
     assert shown.err == f"\\x1b[31mno\nerror: workers/1 ({second}): the command ended with exit status 3\n"
+
+
+def test_an_instance_of_another_owner_with_the_tags_of_the_cluster_is_none_of_its_nodes(
+    cluster: Operated, ids: list[str]
+) -> None:
+    cluster.foreign = ["i-0000000000000bad0"]
+    assert [(node.name, node.id) for node in find_nodes(cluster.target)] == [
+        ("workers/0", ids[0]),
+        ("workers/1", ids[1]),
+    ]
+    cluster.answers = {one: [(0, "", "")] for one in ids}
+    assert execution(cluster, "hostname").run(["workers"], []) == 0
+    assert [sent["InstanceIds"] for sent in cluster.commands] == [ids]
+    with pytest.raises(ValueError, match="i-0000000000000bad0 is no live node of the cluster"):
+        execution(cluster, "hostname").run([], cluster.foreign)
+
+
+@pytest.mark.parametrize(
+    ("denied", "security_group", "says"),
+    [
+        (
+            {"get_parameter"},
+            "sg-1",
+            "the SSM parameter /training-cluster/.*: AWS denies GetParameter .*policy must allow",
+        ),
+        (set(), "", "does not name the security group of the nodes: deploy the cluster again"),
+    ],
+)
+def test_no_node_is_looked_for_by_tags_alone(
+    cluster: Operated, denied: set[str], security_group: str, says: str
+) -> None:
+    cluster.denied = frozenset(denied)
+    cluster.description = replace(cluster.description, security_group=security_group)
+    with pytest.raises(ValueError, match=says):
+        execution(cluster, "hostname").run([], [])
+    assert not cluster.commands
 
 
 def test_a_program_gets_each_node_s_result(

@@ -9,10 +9,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from cdk_training_cluster import Capacity, ClusterState, Dataset, DatasetHydration, NodeGroup, TrainingCluster
+from cdk_training_cluster import ClusterState, Dataset, DatasetHydration, NodeGroup, TrainingCluster
 from cluster_contract.hydration import HydratedDataset, HydrationStep
-from cluster_contract.tags import CLUSTER_TAG
-from cluster_plans import ORCHESTRATORS
 from cost_scene import TOPIC
 from fake_dynamodb import TABLE
 from fake_lustre import FILE_SYSTEM
@@ -90,20 +88,12 @@ def test_nothing_else_can_be_reached(
     assert not is_allowed(statements, Call(action=action, resource=resource, context=context))
 
 
-def _cluster(
-    stack: Stack, capacity: Capacity | None = None, orchestrator: str = "none", **settings: Any
-) -> TrainingCluster:
+def _cluster(stack: Stack, **settings: Any) -> TrainingCluster:
     bucket = s3.Bucket(stack, "Corpus")
     dataset = Dataset(bucket=bucket, file_system_path="/data", prefix="tokens", **settings)
-    bought = capacity or Capacity.on_demand()
+    workers = NodeGroup("workers", instance_types=["g6.48xlarge"], count=2)
     return TrainingCluster(
-        stack,
-        "Pod",
-        cluster_name=CLUSTER,
-        availability_zone=ZONE,
-        node_groups=[NodeGroup("workers", instance_types=["g6.48xlarge"], count=2, capacity=bought)],
-        datasets=[dataset],
-        _orchestrator=ORCHESTRATORS[orchestrator](),
+        stack, "Pod", cluster_name=CLUSTER, availability_zone=ZONE, node_groups=[workers], datasets=[dataset]
     )
 
 
@@ -140,32 +130,3 @@ def test_another_prefix_is_hydrated_anew_without_an_export_of_the_bucket() -> No
     function = only(stack, "AWS::Lambda::Function", {"Handler": "cluster_hydration.handler.handler"})
     settings = str(function["Properties"]["Environment"]["Variables"]["CLUSTER_HYDRATION_SETTINGS"])
     assert '"datasets":[{"max_gib":5,"path":"/data","preload":true,"source":"s3:///tokens/"}]' in settings
-
-
-@pytest.mark.parametrize(
-    ("orchestrator", "capacity"),
-    [
-        ("none", Capacity.on_demand()),
-        ("none", Capacity.spot()),
-        ("none", Capacity.spot_fleet()),
-        ("slurm", Capacity.on_demand()),
-        ("eks", Capacity.on_demand()),
-        ("batch", Capacity.on_demand()),
-    ],
-)
-def test_all_nodes_are_in_the_security_group_by_which_the_function_finds_them(
-    orchestrator: str, capacity: Capacity
-) -> None:
-    stack = new_stack(account=ACCOUNT)
-    network = _cluster(stack, capacity, orchestrator, preload=True).network
-    group = stack.resolve(network.security_group.security_group_id)
-    function = only(stack, "AWS::Lambda::Function", {"Handler": "cluster_hydration.handler.handler"})
-    parts = function["Properties"]["Environment"]["Variables"]["CLUSTER_HYDRATION_SETTINGS"]["Fn::Join"][1]
-    assert parts[parts.index(group) - 1].endswith('"security_group":"')
-    launched = [
-        one["Properties"]["LaunchTemplateData"]["NetworkInterfaces"][0]["Groups"]
-        for one in resources(stack, "AWS::EC2::LaunchTemplate").values()
-        if CLUSTER_TAG in str(one["Properties"]["LaunchTemplateData"]["TagSpecifications"])
-    ]
-    assert launched
-    assert all(group in groups for groups in launched)

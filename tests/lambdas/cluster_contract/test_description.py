@@ -13,6 +13,7 @@ _WRITTEN = ClusterDescription(
     alert_topic="arn:aws:sns:us-east-1:1:alerts",
     state_table="state",
     resume_document="resume",
+    security_group="sg-1",
 )
 
 

@@ -157,6 +157,15 @@ def test_the_page_says_which_nodes_karpenter_waits_for_and_leaves() -> None:
     assert "Karpenter launches no nodes of made, which is bought with `Capacity.reservation()`" in page
 
 
+def test_nodes_of_karpenter_have_the_security_group_and_the_tag_by_which_they_are_found() -> None:
+    cluster = wanted(karpenter=True)
+    (made,) = objects(cluster, "EC2NodeClass")
+    assert {"id": "NODE_SECURITY_GROUP_ID"} in made["spec"]["securityGroupSelectorTerms"]
+    assert made["spec"]["tags"] == {"cdk-training-cluster:cluster": cluster.name}
+    overlay = overlay_files(cluster, {"NODE_SECURITY_GROUP_ID": "sg-2"})
+    assert "NODE_SECURITY_GROUP_ID=sg-2" in overlay["overlay/deployed.env"]
+
+
 def test_karpenter_finds_a_type_for_each_job_and_knows_its_cluster(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     example = Path("clusters/base-pod.yaml").read_text(encoding="utf-8")
@@ -243,7 +252,12 @@ class _Answers:
     """Answers of AWS for a deployed cluster."""
 
     def describe_stacks(self, **_: Any) -> Any:
-        outputs = {"FileSystemId": "fs-1", "NodeSubnetId": "subnet-1", "VpcId": "vpc-1"}
+        outputs = {
+            "FileSystemId": "fs-1",
+            "NodeSecurityGroupId": "sg-2",
+            "NodeSubnetId": "subnet-1",
+            "VpcId": "vpc-1",
+        }
         return {"Stacks": [{"Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]}]}
 
     def describe_file_systems(self, **_: Any) -> Any:
@@ -259,9 +273,6 @@ class _Answers:
         labels = {"cdk-training-cluster/node-group": nodegroupName}
         return {"nodegroup": {"labels": labels, "nodeRole": f"arn:aws:iam::1:role/path/{nodegroupName}-role"}}
 
-    def describe_security_groups(self, **_: Any) -> Any:
-        return {"SecurityGroups": [{"GroupId": "sg-2"}]}
-
 
 def test_the_values_of_a_deployed_cluster_are_read() -> None:
     target: Any = SimpleNamespace(client=lambda _: _Answers())
@@ -271,6 +282,7 @@ def test_the_values_of_a_deployed_cluster_are_read() -> None:
         "FILE_SYSTEM_DNS_NAME": "fs-1.fsx",
         "FILE_SYSTEM_MOUNT_NAME": "abc",
         "NODE_SUBNET_ID": "subnet-1",
+        "NODE_SECURITY_GROUP_ID": "sg-2",
     }
     assert deployed_values(cluster, target) == of_foundation
     eks = cluster.orchestrator.eks
@@ -279,6 +291,5 @@ def test_the_values_of_a_deployed_cluster_are_read() -> None:
     chosen = cluster.orchestrator.model_copy(update={"eks": eks})
     assert deployed_values(cluster.model_copy(update={"orchestrator": chosen}), target) == of_foundation | {
         "NODE_ROLE_NAME": "workers-role",
-        "NODE_SECURITY_GROUP_ID": "sg-2",
         "CLUSTER_SECURITY_GROUP_ID": "sg-1",
     }

@@ -1,4 +1,4 @@
-"""The nodes: the instances that carry the cluster's tag, as EC2 describes them."""
+"""The nodes: the instances with the cluster's tag and security group, as EC2 describes them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from cdk_training_cluster_cli.core.output import Table
 from cdk_training_cluster_cli.observe.ages import moment_text
 from cdk_training_cluster_cli.observe.deployed import Deployed
 from cdk_training_cluster_cli.observe.status.part import Item, Moment, Part
-from cdk_training_cluster_cli.operate.nodes import LIVE
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
+from cdk_training_cluster_cli.operate.nodes import LIVE, node_filters
+from cluster_contract.tags import NODE_GROUP_TAG
 
 _STATES = ("pending", "running", "stopping", "stopped", "shutting-down")
 _RUNNING = "running"
@@ -124,16 +124,13 @@ def find_nodes(cluster: Deployed) -> Sequence[NodeStatus]:
         cluster: The cluster.
 
     Raises:
-        ValueError: EC2 refuses.
+        ValueError: An earlier release deployed the cluster, or EC2 refuses.
 
     Sources: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html and
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
     """
     ec2 = cluster.client("ec2")
-    filters = [
-        {"Name": f"tag:{CLUSTER_TAG}", "Values": [cluster.name]},
-        {"Name": "instance-state-name", "Values": list(_STATES)},
-    ]
+    filters = node_filters(cluster.name, cluster.description, _STATES)
     with plain_refusals("the cluster's instances"):
         pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
         found = [raw for page in pages for each in page["Reservations"] for raw in each["Instances"]]

@@ -108,6 +108,7 @@ def instance(id: str, **more: Any) -> dict[str, Any]:
 _ASKED = {
     "Filters": [
         {"Name": "tag:cdk-training-cluster:cluster", "Values": ["pod"]},
+        {"Name": "instance.group-id", "Values": ["sg-0123456789abcdef0"]},
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped", "shutting-down"]},
     ]
 }

@@ -131,7 +131,9 @@ class Cluster:
         self.ssm = runs.aws.client("ssm")
         self.place = CheckpointPlace(bucket=runs.bucket, prefix="ck/")
         self.put(place_parameter("p4de"), json.dumps(encode(self.place)))
-        described = ClusterDescription(functions={}, alert_topic="arn", state_table="table", resume_document="doc")
+        described = ClusterDescription(
+            functions={}, alert_topic="arn", state_table="table", resume_document="doc", security_group="sg-1"
+        )
         self.put(description_parameter("p4de"), json.dumps(described.values()))
 
     def put(self, name: str, value: str) -> None:
