@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cdk_training_cluster.capacity import UNTIL_CANCELLED, Capacity, OnIdle, UntilCancelled
 from cdk_training_cluster.cluster.training_cluster import TrainingCluster
 from cdk_training_cluster.core.state import ClusterState
+from cdk_training_cluster.functions import FunctionArguments, GuardrailArguments
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -127,7 +128,9 @@ __all__ = [
     "EksTrainingCluster",
     "ExportedCheckpoints",
     "ExpressCheckpoints",
+    "FunctionArguments",
     "GpuSharing",
+    "GuardrailArguments",
     "HealthPolicy",
     "HyperPodCluster",
     "HyperPodOrchestration",

@@ -70,7 +70,7 @@ class SpendFunctionSettings(FunctionSettings):
         cluster: The cluster's name, the value of the tag on its instances.
         monthly_usd: The budget, in USD a month.
         thresholds: The shares of the budget, in percent.
-        on_exceed: What becomes of the cluster when its dollars reach the whole budget.
+        on_exceed: What the function does at the whole budget.
         warning: How long before a stop its warning is sent.
         groups: The cluster's node groups, by name.
         fixed: What else is billed by the hour: units an hour by their names in the price list, by kind.

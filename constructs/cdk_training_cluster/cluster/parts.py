@@ -16,7 +16,7 @@ from cdk_training_cluster.cluster.base import ClusterBase, SharedParts
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.core.dashboards.rows import DashboardRow
 from cdk_training_cluster.core.state import ClusterState
-from cdk_training_cluster.functions import Guardrail, GuardrailArguments, forward_alarms
+from cdk_training_cluster.functions import FunctionArguments, Guardrail, GuardrailArguments, forward_alarms
 from cdk_training_cluster.guardrails import (
     BillingAlarms,
     Budget,
@@ -151,15 +151,17 @@ def make_billing_alarms(scope: Construct, common: GuardrailArguments, budget: Bu
     """
     if budget is None:
         return None
-    return BillingAlarms(
-        scope,
-        "BillingAlarms",
-        budget=budget,
-        name=common["cluster_name"],
-        alert_topic=common["alert_topic"],
-        powertools_layer=common["powertools_layer"],
-        encryption_key=common["encryption_key"],
-    )
+    name = common["cluster_name"]
+    return BillingAlarms(scope, "BillingAlarms", budget=budget, name=name, **_of_its_function(common))
+
+
+def _of_its_function(common: GuardrailArguments) -> FunctionArguments:
+    """Return what guardrails without state take."""
+    return {
+        "alert_topic": common["alert_topic"],
+        "powertools_layer": common.get("powertools_layer"),
+        "encryption_key": common.get("encryption_key"),
+    }
 
 
 def watch_checkpoints(
@@ -189,9 +191,7 @@ def watch_checkpoints(
         "CheckpointWatch",
         cluster_name=common["cluster_name"],
         checkpoints=checkpoints,
-        alert_topic=common["alert_topic"],
-        powertools_layer=common["powertools_layer"],
-        encryption_key=common["encryption_key"],
+        **_of_its_function(common),
     )
 
 

@@ -3,7 +3,14 @@
 from cdk_training_cluster.functions.alert_topic import forward_alarms, make_alert_topic
 from cdk_training_cluster.functions.assets import FunctionSource, function_source
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
-from cdk_training_cluster.functions.guardrail import Guardrail, GuardrailArguments, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions.guardrail import (
+    FunctionArguments,
+    Guardrail,
+    GuardrailArguments,
+    GuardrailSpec,
+    Silence,
+    Watch,
+)
 from cdk_training_cluster.functions.owned_group import OwnedGroup
 from cdk_training_cluster.functions.owner_permissions import OwnerPermissions
 from cdk_training_cluster.functions.permissions import (
@@ -25,6 +32,7 @@ __all__ = [
     "TICK",
     "ClusterFunction",
     "ClusterPermissions",
+    "FunctionArguments",
     "FunctionSource",
     "Guardrail",
     "GuardrailArguments",

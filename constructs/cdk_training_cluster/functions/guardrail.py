@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict, Unpack
 
 from aws_cdk import Aws, Duration, Fn
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -21,6 +21,7 @@ from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.core.times import to_duration
 from cdk_training_cluster.functions.cluster_function import ClusterFunction
 from cdk_training_cluster.functions.tick import make_tick
+from cdk_training_cluster.validation.bounds import ClusterName
 from cluster_contract.codec import encode, variables
 from cluster_contract.metrics import FUNCTION_NAMESPACE
 from cluster_contract.state import StatePart
@@ -110,14 +111,33 @@ class GuardrailSpec:
     retries: int = 0
 
 
-class GuardrailArguments(TypedDict):
-    """What a cluster gives to each of its guardrails, under the names of their arguments."""
+class FunctionArguments(TypedDict):
+    """The keyword arguments that the constructs of all guardrails take.
 
-    cluster_name: str
+    Attributes:
+        alert_topic: The topic that gets the messages of the function and of its alarms. Its policy must let
+            CloudWatch publish; if it is encrypted, so must its key.
+        powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
+        encryption_key: The key of the function's data, as for `ClusterFunction`. Default: - keys that AWS owns.
+    """
+
     alert_topic: sns.ITopic
-    state: ClusterState | None
-    powertools_layer: lambda_.ILayerVersion | None
-    encryption_key: kms.IKey | None
+    powertools_layer: NotRequired[lambda_.ILayerVersion | None]
+    encryption_key: NotRequired[kms.IKey | None]
+
+
+class GuardrailArguments(FunctionArguments):
+    """The keyword arguments of the guardrails of one cluster that keep state, beside those of `FunctionArguments`.
+
+    Attributes:
+        cluster_name: The cluster's name: the value of the tag `cdk-training-cluster:cluster` on its resources, and of
+            the dimension `Cluster` of its metrics.
+        state: The table in which the function keeps its part of the state; another stack's outlives this one.
+            Default: - a table is made, and kept.
+    """
+
+    cluster_name: ClusterName
+    state: NotRequired[ClusterState | None]
 
 
 class Guardrail(Construct):
@@ -146,35 +166,21 @@ class Guardrail(Construct):
     state: ClusterState
     function: lambda_.IFunction
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        cluster_name: str,
-        alert_topic: sns.ITopic,
-        state: ClusterState | None = None,
-        powertools_layer: lambda_.ILayerVersion | None,
-        encryption_key: kms.IKey | None,
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, **arguments: Unpack[GuardrailArguments]) -> None:
         """Take what all guardrails take.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The cluster's name, or that of what it works for; the dimension `Cluster` of its metrics.
-            alert_topic: What the function and its alarms notify.
-            state: Where the function keeps its part of the state. Default: - a table is made, and kept.
-            powertools_layer: As for `ClusterFunction`.
-            encryption_key: As for `ClusterFunction`.
+            **arguments: As `GuardrailArguments` says.
         """
         super().__init__(scope, id)
-        self._cluster_name = cluster_name
-        self._alert_topic = alert_topic
-        self._powertools_layer = powertools_layer
-        self._encryption_key = encryption_key
+        self._cluster_name = arguments["cluster_name"]
+        self._alert_topic = arguments["alert_topic"]
+        self._powertools_layer = arguments.get("powertools_layer")
+        self._encryption_key = arguments.get("encryption_key")
         if self.spec.keeps is not None:
-            self.state = state or ClusterState(self, "State", encryption_key=encryption_key)
+            self.state = arguments.get("state") or ClusterState(self, "State", encryption_key=self._encryption_key)
 
     def describe(self) -> Iterator[str]:
         """Say in a few lines what it does; the overview of a cluster file shows them."""

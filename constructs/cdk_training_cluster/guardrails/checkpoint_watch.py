@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
-from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions import (
+    ClusterPermissions,
+    FunctionArguments,
+    Guardrail,
+    GuardrailSpec,
+    Silence,
+    Watch,
+)
 from cdk_training_cluster.storage import CheckpointStore, ExportedCheckpoints
 from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.checks import milliseconds
@@ -70,9 +74,7 @@ class CheckpointWatch(Guardrail):
         *,
         cluster_name: ClusterName,
         checkpoints: CheckpointStore,
-        alert_topic: sns.ITopic,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[FunctionArguments],
     ) -> None:
         """Make the function, its tick and its alarms.
 
@@ -81,21 +83,12 @@ class CheckpointWatch(Guardrail):
             id: The construct's id.
             cluster_name: The cluster whose nodes report the use of their accelerators under this dimension.
             checkpoints: Where the checkpoints are kept, and how long accelerators may work without a new one.
-            alert_topic: What the alarms notify. It must let CloudWatch publish; if it is encrypted, so must its key.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `FunctionArguments` says.
 
         Raises:
             ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, cluster_name=cluster_name, **arguments)
         self.checkpoints = checkpoints
         known = milliseconds(checkpoints.max_work_without_checkpoint)
         if known is None:
@@ -107,7 +100,7 @@ class CheckpointWatch(Guardrail):
             cluster=cluster_name,
             place=checkpoints.place,
             max_work=timedelta(minutes=minutes),
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
         )
         self._make(settings, self._grant, longest_id_bytes=_LONGEST_NAME)
         self.missing_alarm: cloudwatch.Alarm = self._watch(_missing(minutes))

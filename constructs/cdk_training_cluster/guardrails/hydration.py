@@ -2,26 +2,28 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, Unit
-from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.core.times import to_time
-from cdk_training_cluster.functions import ClusterPermissions, Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions import (
+    ClusterPermissions,
+    Guardrail,
+    GuardrailArguments,
+    GuardrailSpec,
+    Silence,
+    Watch,
+)
 from cdk_training_cluster.functions.permissions import INSTANCES
 from cdk_training_cluster.storage import Dataset, TrainingFileSystem
-from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.hydration import (
@@ -93,52 +95,35 @@ class DatasetHydration(Guardrail):
         scope: Construct,
         id: str,
         *,
-        cluster_name: ClusterName,
-        alert_topic: sns.ITopic,
         file_system: TrainingFileSystem,
-        state: ClusterState | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[GuardrailArguments],
     ) -> None:
         """Make the function, its tick, its alarms and the document.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the nodes that restore. They also
-                have the security group of the file system's network, as all nodes that the library launches.
-            alert_topic: What gets the messages and the alarms. It must let CloudWatch publish; if it is encrypted, so
-                must its key.
             file_system: The file system whose data sets are hydrated: those that it has by now.
-            state: Where the function keeps how far it is. Default: - a table is made, and kept.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says. The nodes that restore also have the security group of the
+                file system's network, as all nodes that the library launches.
 
         Raises:
             ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, **arguments)
         self._file_system = file_system
         self._datasets = [each for each in file_system.datasets if each.is_maintained]
         self.document: ssm.CfnDocument | None = (
             self._make_document() if any(each.preload for each in self._datasets) else None
         )
         settings = HydrationFunctionSettings(
-            cluster=cluster_name,
+            cluster=self._cluster_name,
             file_system=file_system.file_system_id,
             mount_point=file_system.mount_point,
             security_group=file_system.network.security_group.security_group_id,
             document="" if self.document is None else self.document.ref,
             datasets=tuple(map(_maintained, self._datasets)),
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
         )
         self._make(settings, self._grant)

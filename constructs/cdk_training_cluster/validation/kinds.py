@@ -7,12 +7,13 @@ allowed of it.
 import collections.abc
 import functools
 import inspect
+import operator
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, Any, NotRequired, TypeAlias, TypeVar, Unpack, get_args, get_origin
 
 from cdk_training_cluster.validation.checks import MAX_INTEGER, is_finite, is_unknown, shown
 from cdk_training_cluster.validation.rule import Problem, refuse
@@ -45,14 +46,11 @@ def checked_together(together: Together) -> Callable[[Call], Call]:
     """
 
     def decorator(call: Call) -> Call:
-        signature = inspect.signature(call)
-        # What one call only passes on to another is checked there.
-        passed_on = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), "")
+        signature = _with_unpacked(inspect.signature(call))
 
         @functools.wraps(call)
         def checking(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the call takes
             given, hints = _bound(call, signature, args, kwargs), _hints(call)
-            given.pop(passed_on, None)
             kinds = {name: list(problems(name, given[name], hints[name])) for name in given if name in hints}
             wrong = {name for name, found in kinds.items() if found}
             right = {name: value for name, value in given.items() if name not in wrong}
@@ -60,6 +58,7 @@ def checked_together(together: Together) -> Callable[[Call], Call]:
             refuse(kinds, more, order=list(signature.parameters))
             return call(*args, **kwargs)
 
+        checking.__signature__ = signature  # type: ignore[attr-defined]
         return typing.cast(Call, checking)
 
     return decorator
@@ -92,7 +91,35 @@ def _nothing_more(_: Mapping[str, Any], __: Collection[str]) -> Iterator[Problem
 
 @functools.cache
 def _hints(call: Callable[..., Any]) -> Mapping[str, Any]:
-    return typing.get_type_hints(call, include_extras=True)
+    hints = typing.get_type_hints(call, include_extras=True)
+    unpacked = (_keys(get_args(hint)[0]) for hint in hints.values() if get_origin(hint) is Unpack)
+    return functools.reduce(operator.or_, unpacked, hints)
+
+
+def _with_unpacked(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature that has the keys of `**arguments: Unpack[…]` as arguments of their own."""
+    found = []
+    for each in signature.parameters.values():
+        if get_origin(each.annotation) is not Unpack:
+            found.append(each)
+            continue
+        (kind,) = get_args(each.annotation)
+        found += [
+            each.replace(
+                name=name,
+                kind=each.KEYWORD_ONLY,
+                annotation=hint,
+                default=each.empty if name in kind.__required_keys__ else ...,
+            )
+            for name, hint in _keys(kind).items()
+        ]
+    return signature.replace(parameters=found)
+
+
+def _keys(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a TypedDict
+    """Return the annotations of a TypedDict's keys."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {name: get_args(hint)[0] if get_origin(hint) is NotRequired else hint for name, hint in hints.items()}
 
 
 def problems(setting: str, value: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation

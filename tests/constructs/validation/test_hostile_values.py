@@ -94,7 +94,9 @@ def _refused(make: Callable[[], object]) -> str | None:
 
 def _kind(call: Callable[..., Any], setting: str) -> Any:
     owner: Any = call.__init__ if isinstance(call, type) and setting in parameters(call) else call  # type: ignore[misc]
-    return typing.get_type_hints(owner)[setting]
+    hints = typing.get_type_hints(owner)
+    # What `**arguments` holds has its annotation in the signature alone.
+    return hints[setting] if setting in hints else parameters(call)[setting].annotation
 
 
 def _may_be_taken(value: object, kind: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_autoscaling as autoscaling
@@ -10,16 +10,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.core.encryption import KeyUser, allow
-from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.core.times import to_duration
-from cdk_training_cluster.functions import Guardrail, GuardrailSpec, OwnedGroup, Silence, Watch
+from cdk_training_cluster.functions import Guardrail, GuardrailArguments, GuardrailSpec, OwnedGroup, Silence, Watch
 from cdk_training_cluster.guardrails.health.health_permissions import (
     REPAIRED_KINDS,
     HealthPermissions,
@@ -29,7 +26,6 @@ from cdk_training_cluster.guardrails.health.health_policy import HealthPolicy
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import let_nodes_complete_actions
 from cdk_training_cluster.nodes.node_metrics import node_metric
-from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import EVENTS_ALIAS
 from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, report_source
@@ -153,42 +149,25 @@ class NodeHealth(Guardrail):
         scope: Construct,
         id: str,
         *,
-        cluster_name: ClusterName,
         fleets: Sequence[NodeFleet],
-        alert_topic: sns.ITopic,
         policy: HealthPolicy | None = None,
-        state: ClusterState | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[GuardrailArguments],
     ) -> None:
         """Make the function, its tick, its events and its alarms, and let the nodes report.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the nodes, and of its metrics'
-                dimension `Cluster`.
             fleets: The nodes of every group.
-            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is encrypted,
-                so must its key.
             policy: What the function may do. Default: - it reports only; see `HealthPolicy`.
-            state: Where the function keeps which nodes are under repair. Default: - a table is made, and kept.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says.
 
         Raises:
             ValueError: There is no fleet, the policy acts and there are no nodes that the function can repair, or
                 `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, **arguments)
+        cluster_name = self._cluster_name
         if not fleets:
             raise ValueError("fleets must hold the nodes of at least one group, got none")
         self.policy: HealthPolicy = policy or HealthPolicy()
@@ -202,7 +181,7 @@ class NodeHealth(Guardrail):
             cluster=cluster_name,
             groups={name: OwnedGroupSettings(owner=group.owner_settings) for name, group in groups.items()},
             policy=self.policy.to_contract(),
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
             stack_id=self._stack_id_end,
         )
@@ -213,7 +192,7 @@ class NodeHealth(Guardrail):
             self.state.grant_read(role, StatePart.POWER, cluster_name)
 
         self._make(settings, permit)
-        allow(self, encryption_key, KeyUser.EVENTS)
+        allow(self, self._encryption_key, KeyUser.EVENTS)
         # A role that may look invokes the function through no alias, and brings no report.
         self._events = lambda_.Function.from_function_attributes(
             self,

@@ -2,27 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Unpack
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, LogTable, Panel, Unit
-from cdk_training_cluster.core.state import ClusterState
-from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence
+from cdk_training_cluster.functions import Guardrail, GuardrailArguments, GuardrailSpec, Silence
 from cdk_training_cluster.guardrails.hydration import DatasetHydration
 from cdk_training_cluster.guardrails.idle.idle_group import IdleGroup
 from cdk_training_cluster.guardrails.idle.idle_permissions import IdlePermissions
 from cdk_training_cluster.guardrails.idle.idle_watches import IDLE_WATCHES, RESERVED_IDLE
 from cdk_training_cluster.guardrails.power import ClusterPower
 from cdk_training_cluster.nodes import IdlePolicy, default_idle_policy
-from cdk_training_cluster.validation.bounds import ClusterName, Number, Text, Whole
+from cdk_training_cluster.validation.bounds import Number, Text, Whole
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.idle import IdleFunctionSettings, IdleGroupSettings, IdleMetric, PolicySettings
 from cluster_contract.state import StatePart
@@ -108,28 +104,21 @@ class IdleStop(Guardrail):
         scope: Construct,
         id: str,
         *,
-        cluster_name: ClusterName,
-        alert_topic: sns.ITopic,
         policy: IdlePolicy | None = None,
         node_groups: Mapping[str, IdleGroup] | None = None,
         power: ClusterPower | None = None,
         hydration: DatasetHydration | None = None,
-        state: ClusterState | None = None,
         tag_key: Annotated[str, Text("text", "ec2TagKey")] = CLUSTER_TAG,
         metric_namespace: Annotated[str, Text("text", "metricNamespace")] | None = None,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
         gpu_counts: Mapping[str, Annotated[int, _GPUS]] | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[GuardrailArguments],
     ) -> None:
         """Make the function, its tick and its alarms.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag on the instances it watches, and of its metrics' dimension `Cluster`.
-            alert_topic: Gets the function's messages and its alarms. It must let CloudWatch publish; if it is
-                encrypted, so must its key.
             policy: When instances are idle and what becomes of them. Default: - stopped 30 minutes after a warning,
                 which comes after an hour of idleness; see `IdlePolicy`.
             node_groups: What owns the nodes that the power function starts and stops, by the group's name.
@@ -137,8 +126,6 @@ class IdleStop(Guardrail):
             power: The power function that owns the sizes of these node groups. Default: - none.
             hydration: What has the nodes restore data sets: while they do, and for 15 minutes after that, none of
                 them is idle. Default: - nothing; nodes that restore files and run no job are idle.
-            state: Where the function keeps the warnings that it has sent; if it is lost, the function warns again.
-                Default: - where `power` keeps what it did; without `power` a table is made, and kept.
             tag_key: The key of the tag on the instances it watches.
             metric_namespace: Where the nodes report, under the names and with the dimension `InstanceId` of this
                 library's nodes. Jobs send heartbeats to the namespace of the cluster's jobs in any case.
@@ -149,22 +136,16 @@ class IdleStop(Guardrail):
             gpu_counts: How many NVIDIA GPUs an instance of a type has, where that type is newer than the library's
                 list: each of them must report. Default: - that list; nodes of a type that is not in it are unknown
                 and never stopped.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says. The default of `state` is the table of `power`, if there is
+                one; if the table is lost, the function warns again.
 
         Raises:
             ValueError: A setting is of the wrong kind, there are node groups and no power function, or
                 `ClusterFunction` refuses its settings; every reason, a line each.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state or (power.state if power is not None else None),
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        if power is not None:
+            arguments["state"] = arguments.get("state") or power.state
+        super().__init__(scope, id, **arguments)
         groups = node_groups or {}
         if groups and power is None:
             raise ValueError(
@@ -182,7 +163,7 @@ class IdleStop(Guardrail):
         distinct = list(dict.fromkeys([self.policy.to_contract(), *own.values()]))
         signals = tuple(dict.fromkeys(signal for each in distinct for signal in each.signals))
         settings = IdleFunctionSettings(
-            cluster=cluster_name,
+            cluster=self._cluster_name,
             signals=signals,
             policies=tuple(PolicySettings.of(each, signals) for each in distinct),
             groups={
@@ -198,15 +179,15 @@ class IdleStop(Guardrail):
             prices=prices or {},
             gpus=gpu_counts or {},
             preloads=hydration is not None and hydration.document is not None,
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
             stack_id=self._stack_id_end,
             power_function=power.function.function_name if power is not None and groups else "",
         )
-        self._make(settings, IdlePermissions(cluster_name, tag_key, groups.values(), policies).grant)
+        self._make(settings, IdlePermissions(self._cluster_name, tag_key, groups.values(), policies).grant)
         role = self._cluster_function.role
         iam.Grant.add_to_principal(
-            grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[alert_topic.topic_arn]
+            grantee=role, actions=["sns:GetTopicAttributes"], resource_arns=[self._alert_topic.topic_arn]
         )
         if power is not None and groups:
             power.grant_idle_stop(role)

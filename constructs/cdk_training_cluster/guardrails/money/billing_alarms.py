@@ -4,19 +4,16 @@ import hashlib
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Unpack
 
 from aws_cdk import CfnCustomResource, Stack, region_info
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.core.acknowledgements import acknowledge, ignore_lint, warn
 from cdk_training_cluster.core.conditions import HERE
-from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence, Watch
+from cdk_training_cluster.functions import FunctionArguments, Guardrail, GuardrailSpec, Silence, Watch
 from cdk_training_cluster.guardrails.money.budget import Budget
 from cdk_training_cluster.validation import text_problems
 from cdk_training_cluster.validation.checks import is_unknown, shown
@@ -126,9 +123,7 @@ class BillingAlarms(Guardrail):
         *,
         budget: Budget,
         name: Annotated[str, _name],
-        alert_topic: sns.ITopic,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[FunctionArguments],
     ) -> None:
         """Make the function, its tick and its alarms.
 
@@ -138,23 +133,13 @@ class BillingAlarms(Guardrail):
             budget: What the account may cost, and the addresses to notify.
             name: What the budget is for, such as the cluster's name: in descriptions, and in the dimension
                 `Cluster` of the function's metrics.
-            alert_topic: What is notified of problems with the alarms, in the stack's region. It must let CloudWatch
-                publish; if it is encrypted, so must its key.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `FunctionArguments` says; `alert_topic` is in the stack's region.
 
         Raises:
             ValueError: The stack is in a partition without billing metrics, a setting is of the wrong kind, or
                 `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=name,
-            alert_topic=alert_topic,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, cluster_name=name, **arguments)
         refuse({"budget": place_problems(Stack.of(self).region)})
         if not budget.emails:
             warn(
@@ -177,7 +162,7 @@ class BillingAlarms(Guardrail):
             services=tuple(budget.services),
             accounts=tuple(budget.linked_accounts),
             emails=tuple(budget.emails),
-            alert_topic_arn=alert_topic.topic_arn,
+            alert_topic_arn=self._alert_topic.topic_arn,
         )
         self._make(settings, lambda role: self._grant(role, owner))
         self.removal: CfnCustomResource = self._make_removal()

@@ -84,8 +84,7 @@ class Budget:
         emails: Addresses to notify, at most 10. Used by the billing alarms, for which SNS asks each one to confirm,
             and by the AWS budget, for which AWS does not ask; the spend function notifies the cluster's alert topic.
             Default: - none; subscribe to that topic, and to the one that the billing function makes in us-east-1.
-        on_exceed: What the spend function does when the cluster's dollars of the month reach the budget.
-            Default: - `OnExceed.NOTIFY`: notify the alert topic and leave the nodes alone.
+        on_exceed: What the spend function does at the whole budget: see `OnExceed`. Default: - `OnExceed.NOTIFY`.
         warning_minutes: How long before `OnExceed.STOP` stops nodes the spend function warns the alert topic, in
             minutes: 10 to 660. Default: - 30.
         max_usd_per_hour: What the cluster may cost in an hour, in USD, before the spend function's alarm on the rate

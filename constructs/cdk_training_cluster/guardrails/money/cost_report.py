@@ -2,18 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.core.acknowledgements import acknowledge
-from cdk_training_cluster.core.state import ClusterState
-from cdk_training_cluster.functions import Guardrail, GuardrailSpec, Silence
-from cdk_training_cluster.validation.bounds import ClusterName
+from cdk_training_cluster.functions import Guardrail, GuardrailArguments, GuardrailSpec, Silence
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.costs import CostFunctionSettings, CostMetric
 from cluster_contract.state import StatePart
@@ -54,43 +49,20 @@ class WeeklyCostReport(Guardrail):
     )
 
     @checked
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        cluster_name: ClusterName,
-        alert_topic: sns.ITopic,
-        state: ClusterState | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, **arguments: Unpack[GuardrailArguments]) -> None:
         """Make the function, its tick and its alarms.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on what the cluster is billed for.
-            alert_topic: What gets the reports and the alarms. It must let CloudWatch publish; if it is encrypted, so
-                must its key.
-            state: Where the function keeps which report was sent last. Default: - a table is made, and kept.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says.
 
         Raises:
             ValueError: A setting is of the wrong kind, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, **arguments)
         settings = CostFunctionSettings(
-            cluster=cluster_name, topic_arn=alert_topic.topic_arn, state_table=self.state.table_name
+            cluster=self._cluster_name, topic_arn=self._alert_topic.topic_arn, state_table=self.state.table_name
         )
         self._make(settings, _grant)
 

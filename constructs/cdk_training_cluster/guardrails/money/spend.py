@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Unpack
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
-from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.functions import (
     ClusterPermissions,
     Guardrail,
+    GuardrailArguments,
     GuardrailSpec,
     OwnerPermissions,
     Silence,
@@ -28,7 +25,7 @@ from cdk_training_cluster.guardrails.money.fixed_parts import FixedParts, as_flo
 from cdk_training_cluster.guardrails.money.spend_group import SpendGroup
 from cdk_training_cluster.guardrails.power import ClusterPower
 from cdk_training_cluster.prices.watching import ScheduledFunction, node_units
-from cdk_training_cluster.validation.bounds import ClusterName, Number
+from cdk_training_cluster.validation.bounds import Number
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS
 from cluster_contract.price_list import REGION as PRICE_LIST_REGION
@@ -118,28 +115,20 @@ class ClusterSpend(Guardrail):
         scope: Construct,
         id: str,
         *,
-        cluster_name: ClusterName,
         budget: Budget,
-        alert_topic: sns.ITopic,
         node_groups: Mapping[str, SpendGroup] | None = None,
         fixed: FixedParts | None = None,
         starts: Mapping[str, datetime] | None = None,
         prices: Mapping[str, Annotated[float, _PRICE]] | None = None,
         power: ClusterPower | None = None,
-        state: ClusterState | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[GuardrailArguments],
     ) -> None:
         """Make the function, its tick and its alarms.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the instances that it counts, and of
-                its metrics' dimension `Cluster`.
             budget: What the cluster may cost in a month and in an hour, and what happens when it costs more.
-            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is encrypted,
-                so must its key.
             node_groups: What is billed beside the instances of each node group, by its name. Default: - instances
                 alone are counted.
             fixed: What else is billed by the hour: units an hour by their names in the library's price list, by the
@@ -150,24 +139,14 @@ class ClusterSpend(Guardrail):
                 from AWS's lists. Default: - those lists.
             power: The power function that owns the sizes of these node groups, which a budget that acts needs.
                 Default: - none.
-            state: Where the function keeps what it has counted. Default: - a table is made, and kept.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says.
 
         Raises:
             ValueError: A setting is of the wrong kind, `fixed` names an unknown kind of charge, the budget acts and
                 there is no power function, another function counts a cluster of this name in `state`, or
                 `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, **arguments)
         self.budget = budget
         groups = node_groups or {}
         self._acts = budget.on_exceed is not OnExceed.NOTIFY and bool(groups)
@@ -182,7 +161,7 @@ class ClusterSpend(Guardrail):
         self._owners = OwnerPermissions(groups.values())
         self._reserves = any(group.reservations for group in groups.values())
         settings = SpendFunctionSettings(
-            cluster=cluster_name,
+            cluster=self._cluster_name,
             monthly_usd=budget.monthly_usd,
             thresholds=tuple(budget.thresholds),
             on_exceed=budget.on_exceed if self._acts else OnExceed.NOTIFY,
@@ -192,7 +171,7 @@ class ClusterSpend(Guardrail):
             starts=starts or {},
             node=as_floats(node_units()),
             prices=prices or {},
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
             power_function=power.function.function_name if power is not None and self._acts else "",
             state_table=self.state.table_name,
             stack_id=self._stack_id_end,

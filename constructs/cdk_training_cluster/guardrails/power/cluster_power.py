@@ -3,29 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Line, Panel, PanelKind, Unit, function_metric
 from cdk_training_cluster.core.encryption import KeyUser, allow
-from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.core.times import to_duration, to_time
-from cdk_training_cluster.functions import TICK, Guardrail, GuardrailSpec, Silence
+from cdk_training_cluster.functions import TICK, Guardrail, GuardrailArguments, GuardrailSpec, Silence
 from cdk_training_cluster.guardrails.power.power_group import PowerGroup
 from cdk_training_cluster.guardrails.power.power_permissions import PowerPermissions, permit_execution_reads
 from cdk_training_cluster.guardrails.power.power_watches import POWER_WATCHES
 from cdk_training_cluster.guardrails.power.spot_fleets_panel import spot_fleets_panel
 from cdk_training_cluster.nodes import Schedule
-from cdk_training_cluster.validation.bounds import ClusterName
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.aliases import Alias
 from cluster_contract.metrics import NODE_METRICS
@@ -127,47 +122,29 @@ class ClusterPower(Guardrail):
         scope: Construct,
         id: str,
         *,
-        cluster_name: ClusterName,
         groups: Mapping[str, PowerGroup],
-        alert_topic: sns.ITopic,
-        state: ClusterState | None = None,
         launch_grace: Duration | None = None,
         closing_notice: Duration | None = None,
-        powertools_layer: lambda_.ILayerVersion | None = None,
-        encryption_key: kms.IKey | None = None,
+        **arguments: Unpack[GuardrailArguments],
     ) -> None:
         """Make the function, its schedule and its alarms.
 
         Args:
             scope: The parent construct.
             id: The construct's id.
-            cluster_name: The value of the tag `cdk-training-cluster:cluster` on the groups it owns.
             groups: Each node group's name, how many nodes it has while it is not stopped, and what drives its size
                 beside orders.
-            alert_topic: What the function and its alarms notify. It must let CloudWatch publish; if it is
-                encrypted, so must its key.
-            state: Where the function remembers what was ordered and what it did; another stack's outlives this one.
-                Default: - a table is made, and kept.
             launch_grace: How long nodes may take to launch before their absence is a problem, and how long
                 they may take to terminate; at most 30 minutes.
                 Default: - 10 minutes.
             closing_notice: How long before its nodes are terminated an alert says that a Capacity Block ends.
                 Default: - 30 minutes.
-            powertools_layer: A layer with Powertools for Python 3.14 on arm64. Default: - AWS's public one.
-            encryption_key: As for `ClusterFunction`. Default: - keys that AWS owns.
+            **arguments: As `GuardrailArguments` says.
 
         Raises:
             ValueError: There is no node group, `launch_grace` is too long, or `ClusterFunction` refuses its settings.
         """
-        super().__init__(
-            scope,
-            id,
-            cluster_name=cluster_name,
-            alert_topic=alert_topic,
-            state=state,
-            powertools_layer=powertools_layer,
-            encryption_key=encryption_key,
-        )
+        super().__init__(scope, id, **arguments)
         if not groups:
             raise ValueError("groups must name at least one node group, got none")
         grace = launch_grace or to_duration(PowerFunctionSettings.launch_grace)
@@ -184,18 +161,18 @@ class ClusterPower(Guardrail):
         schedules = tuple(dict.fromkeys(schedule.settings for schedule in self.schedules.values()))
         places = {name: schedules.index(schedule.settings) for name, schedule in self.schedules.items()}
         settings = PowerFunctionSettings(
-            cluster=cluster_name,
+            cluster=self._cluster_name,
             groups={name: replace(group.settings, schedule=places.get(name)) for name, group in groups.items()},
             schedules=schedules,
             launch_grace=to_time(grace),
             closing_notice=to_time(closing_notice or to_duration(PowerFunctionSettings.closing_notice)),
-            topic_arn=alert_topic.topic_arn,
+            topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
             stack_id=Aws.STACK_ID,
         )
         self._make(
             settings,
-            PowerPermissions(cluster_name, groups.values()).grant,
+            PowerPermissions(self._cluster_name, groups.values()).grant,
             longest_id_bytes=max(group.longest_id_bytes for group in groups.values()),
         )
         self.order_name: str = self.function_name
@@ -203,7 +180,7 @@ class ClusterPower(Guardrail):
         self._spot_fleets = owners_of(OwnerKind.SPOT_FLEET, settings.groups)
         blocks = sorted({group.capacity_block for group in groups.values() if group.capacity_block is not None})
         if blocks:
-            allow(self, encryption_key, KeyUser.EVENTS)
+            allow(self, self._encryption_key, KeyUser.EVENTS)
         self.block_events: events.Rule | None = self._make_block_events(blocks) if blocks else None
         self.missing_nodes_alarm: cloudwatch.Alarm = self._alarms["MissingNodes"]
         self.surplus_nodes_alarm: cloudwatch.Alarm = self._alarms["SurplusNodes"]
