@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -236,6 +237,31 @@ def test_an_operator_hears_of_a_driver_that_does_not_answer(tmp_path: Path, monk
             assert told == []
     assert told == [("fault", [("gpu_silent", "observe")])]
     assert watched.faults == {}
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_driver_that_is_late_is_asked_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    asked: list[object] = []
+
+    class Late(subprocess.Popen[str]):
+        def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+            if self not in asked:
+                asked.append(self)
+                if len(asked) <= late:
+                    raise subprocess.TimeoutExpired("python", timeout or 0)
+            return super().communicate(input)
+
+    python = tmp_path / "python"
+    python.write_text("""#!/bin/sh\necho '{"driver": "580.95.05", "gpus": [], "troubles": []}'\n""")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(subprocess, "Popen", Late)
+    reading = gpus.read_gpus()
+    assert len(asked) == 2
+    assert reading.driver == ("580.95.05" if late == 1 else "")
+    said = [re.sub(r"\d+ on \d+", "N on N", each) for each in reading.troubles]
+    late_driver = "NVIDIA's driver does not answer: it did not in 60 seconds; the load average is N on N CPUs"
+    assert said == [late_driver] * (late - 1)
 
 
 def test_a_command_that_hangs_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

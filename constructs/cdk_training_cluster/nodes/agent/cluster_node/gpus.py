@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import NamedTuple
 
@@ -67,9 +68,14 @@ class Reading(NamedTuple):
 
 def read_gpus() -> Reading:
     """Ask the driver for every GPU."""
-    answer = ask([sys.executable, "-IS", "-c", _ASK_LIBRARY, f"{__package__}.nvml", *sys.path], _SECONDS)
+    command = [sys.executable, "-IS", "-c", _ASK_LIBRARY, f"{__package__}.nvml", *sys.path]
+    answer = ask(command, _SECONDS)
+    if answer.is_late:
+        # The CPUs may have been busy. `ask` starts no second process where the first one hangs in the driver.
+        answer = ask(command, _SECONDS)
     if not answer.succeeded:
-        why = f"it did not in {_SECONDS} seconds" if answer.is_late else answer.trouble
+        load = f"the load average is {os.getloadavg()[0]:.0f} on {os.cpu_count()} CPUs"
+        why = f"it did not in {_SECONDS} seconds; {load}" if answer.is_late else answer.trouble
         return Reading("", [], [f"NVIDIA's driver does not answer: {why}"])
     found = json.loads(answer.text)
     return Reading(found["driver"], [Gpu(**gpu) for gpu in found["gpus"]], found["troubles"])
