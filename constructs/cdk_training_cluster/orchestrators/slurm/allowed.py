@@ -45,7 +45,7 @@ _LEVELS: Final[Mapping[str, Collection[str]]] = {
 
 _OWN: Final[Mapping[str, str]] = {
     "Prolog": "the library's own verifies the node: add a step with scripts_after of the node group",
-    "Epilog": "the library's own cleans the node up: add a step with TaskEpilog",
+    "Epilog": "the library's own removes temporary files of users and checks the devices: add a step with TaskEpilog",
     "HealthCheckProgram": "the library's own drains a node where a file asks for it or devices are missing",
     "HealthCheckInterval": "use health_check_interval, health_check_minutes in a cluster file",
     "HealthCheckNodeState": "the library's own health check runs on nodes in every state",
