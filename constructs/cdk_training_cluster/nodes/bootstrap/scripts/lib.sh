@@ -169,8 +169,13 @@ to_console() {
 # report_failure STEP MESSAGE [counted]: on the node, on its console, and in CloudWatch, unless it is counted already. None
 # of them hides the failure itself.
 report_failure() {
-  log "step $1 failed: $2"
   report_state failed "$1" "$2" || log "the state could not be written"
+  report_trouble "$@"
+}
+
+# report_trouble STEP MESSAGE [counted]: likewise, of a node whose set-up is as it was.
+report_trouble() {
+  log "step $1 failed: $2"
   to_console "bootstrap failed at $1: $2" || log "the console could not be written"
   if [[ -n ${3:-} ]]; then return; fi
   aws cloudwatch put-metric-data --region "$REGION" --namespace "$METRIC_NAMESPACE" \

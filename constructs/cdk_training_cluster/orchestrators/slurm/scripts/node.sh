@@ -10,6 +10,7 @@ SECONDS_TO_ANSWER=150
 # Slurm ends a health check after a minute.
 SECONDS_OF_HEALTH_CHECK=40
 SECONDS_TO_CLEAN=60
+SECONDS_TO_FIND=10
 # A node that fails now and again is not given job after job.
 MINUTES_TO_RECOVER=5
 
@@ -18,14 +19,20 @@ STATE_DIR=$ROOT/var/lib/cdk-training-cluster
 REASONS=$STATE_DIR/slurm-reasons
 RUN_DIR=$ROOT/run/cdk-training-cluster
 OPERATOR=$RUN_DIR/drain/operator
-# What Slurm says where it hears no good end of a prolog, as where slurmd is restarted just then: on AWS PCS that happens
+# Slurm's own reasons for a drain of which nobody resumes a sound node, and the part of a job that each belongs to.
+# Prolog error: Slurm hears no good end of a prolog, as where slurmd is restarted just then: on AWS PCS that happens
 # seconds after a node's first start. https://slurm.schedmd.com/prolog_epilog.html
 # https://github.com/awslabs/awsome-distributed-ai/blob/main/architectures/aws-pcs/docs/OPERATIONS.md
-PROLOG_ERROR='Prolog error'
+# Kill task failed: a process of a job does not end, as one that waits for a file system.
+# https://slurm.schedmd.com/slurm.conf.html#OPT_UnkillableStepTimeout
+KILL_FAILED='Kill task failed'
+declare -A SLURM_REASONS=(['Prolog error']="Slurm's prolog" [$KILL_FAILED]="the end of a job")
 # When Slurm was last asked for the node's reason, and a line for each such drain since the boot. After the last that is
 # taken back the cause is another one.
-ASKED=$RUN_DIR/slurm-asked PROLOG_ERRORS=$RUN_DIR/slurm-prolog-errors
-PROLOG_ERRORS_TAKEN_BACK=2
+ASKED=$RUN_DIR/slurm-asked SLURM_DRAINS=$RUN_DIR/slurm-drains
+DRAINS_TAKEN_BACK=2
+# Exists when an operator was told of the processes that keep the node drained.
+TOLD=$RUN_DIR/slurm-told
 # A folder for each user, with a file for each of the user's jobs here; a reboot ends them all.
 JOBS=$RUN_DIR/slurm-jobs
 # From here on user ids are those of people: the files of services stay.
@@ -71,27 +78,64 @@ sys.exit(known is not None and not (known["passed"] and known["boot_id"] == boot
 PYTHON
 }
 
-# take_over: makes a drain for want of a prolog's end one of the node's own, which `take_back` looks at. The controller is
+# tell REPORT STEP MESSAGE: tells an operator through one of the reports of the node's set-up.
+tell() {
+  # shellcheck source=/dev/null
+  (source "$ROOT/opt/cdk-training-cluster/scripts/lib.sh" && "$@") >&2
+}
+
+# take_over: makes a drain for one of Slurm's reasons one of the node's own, which `take_back` looks at. The controller is
 # not asked by every node each minute.
 take_over() {
-  local shown times
+  local shown reason times
   if [[ -s $REASONS || -n $(find "$ASKED" -mmin "-$MINUTES_TO_RECOVER" 2>/dev/null) ]]; then return 0; fi
   mkdir -p "$RUN_DIR"
   touch "$ASKED"
   shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
-  if [[ $shown != *+DRAIN* || $shown != *"Reason=$PROLOG_ERROR ["* ]]; then return 0; fi
-  touch "$PROLOG_ERRORS"
-  times=$(wc -l <"$PROLOG_ERRORS")
-  if ((times > PROLOG_ERRORS_TAKEN_BACK)); then return 0; fi
-  echo "Slurm drained the node for '$PROLOG_ERROR'" | tee -a "$PROLOG_ERRORS" >&2
-  if ((times < PROLOG_ERRORS_TAKEN_BACK)); then
-    printf '%s\n' "$PROLOG_ERROR" >>"$REASONS"
+  if [[ ! $shown =~ \+DRAIN.*\ Reason=([A-Za-z\ ]+)\ \[ ]]; then return 0; fi
+  reason=${BASH_REMATCH[1]}
+  if [[ -z ${SLURM_REASONS[$reason]:-} ]]; then return 0; fi
+  touch "$SLURM_DRAINS"
+  times=$(grep -cF "'$reason'" "$SLURM_DRAINS") || true
+  if ((times > DRAINS_TAKEN_BACK)); then return 0; fi
+  echo "Slurm drained the node for '$reason'" | tee -a "$SLURM_DRAINS" >&2
+  if ((times < DRAINS_TAKEN_BACK)); then
+    printf '%s\n' "$reason" >>"$REASONS"
     return 0
   fi
   # As a step of the set-up that failed: counted, and seen by the checks before a job, so that nothing resumes the node.
-  # shellcheck source=/dev/null
-  (source "$ROOT/opt/cdk-training-cluster/scripts/lib.sh" &&
-    report_failure "Slurm's prolog" "Slurm drained the node $((times + 1)) times for '$PROLOG_ERROR': see slurmd's log") >&2
+  tell report_failure "${SLURM_REASONS[$reason]}" \
+    "Slurm drained the node $((times + 1)) times for '$reason': see slurmd's log"
+}
+
+# find_processes ARGUMENTS...: prints what pgrep finds, and a line where it does not answer.
+find_processes() {
+  in_time "$SECONDS_TO_FIND" pgrep --list-name "$@" || (($? == 1)) || echo "pgrep $* does not answer"
+}
+
+# processes_of_jobs: prints the steps of Slurm on the node, and the processes of each user with a job here since the boot.
+processes_of_jobs() {
+  local lock user
+  find_processes --full '^slurmstepd: \['
+  for lock in "$JOBS"/*.lock; do
+    user=$(basename "$lock" .lock)
+    if [[ $user != '*' ]] && ((user >= FIRST_USER)); then find_processes --uid "$user"; fi
+  done
+}
+
+# wait_for_processes SHOWN: fails while processes of jobs keep the node from a recovery, and tells an operator once.
+wait_for_processes() {
+  local left
+  if [[ $1 != *"Reason=$KILL_FAILED ["* ]]; then return 0; fi
+  left=$(processes_of_jobs | tr '\n' ' ' | tr -cd '[:print:]' | cut -c 1-300)
+  if [[ -z $left ]]; then return 0; fi
+  # In other states jobs run here, and the processes may be theirs.
+  if [[ $1 =~ State=[^\ ]*(IDLE|DOWN|COMPLETING) && ! -e $TOLD ]]; then
+    tell report_trouble "${SLURM_REASONS[$KILL_FAILED]}" \
+      "Slurm drained the node for '$KILL_FAILED', and processes are left: $left"
+    touch "$TOLD"
+  fi
+  return 1
 }
 
 # take_back: lets the node take jobs again where it drained itself, no job uses it, and what a job needs is there again.
@@ -100,6 +144,7 @@ take_back() {
   if [[ ! -s $REASONS || -z $(find "$REASONS" -mmin "+$MINUTES_TO_RECOVER") ]]; then return 0; fi
   shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
   if [[ $shown == *+DRAIN* ]]; then
+    wait_for_processes "$shown" || return 0
     # DOWN: Slurm missed it while it booted.
     if [[ ! $shown =~ State=(IDLE|DOWN)[^\ ]*\+DRAIN ]] || ! has_passed; then return 0; fi
     while read -r reason; do
@@ -110,7 +155,7 @@ take_back() {
       break
     done <"$REASONS"
   fi
-  rm "$REASONS"
+  rm -f "$REASONS" "$TOLD"
 }
 
 # check MOMENT: drains the node and fails where `cluster-node verify` finds something.
@@ -152,10 +197,12 @@ end_job() {
     # 1: the user has no process, as through ssh.
     in_time "$SECONDS_TO_CLEAN" pgrep --uid "$SLURM_JOB_UID" >/dev/null || none=$?
     if ((${none:-0} != 1)); then exit 0; fi
-    for place in tmp var/tmp dev/shm; do
-      kept=$ROOT/$place/cdk-training-cluster-$SLURM_JOB_UID
-      in_time "$SECONDS_TO_CLEAN" find "$ROOT/$place" -xdev -mindepth 1 -user "$SLURM_JOB_UID" \
-        ! -path "$kept" ! -path "$kept/*" -delete || true
+    places=() kept=()
+    # Memory first: what is not removed in time stays until the end of another job of the user.
+    for place in dev/shm tmp var/tmp; do
+      own=$ROOT/$place/cdk-training-cluster-$SLURM_JOB_UID
+      places+=("$ROOT/$place") kept+=(! -path "$own" ! -path "$own/*")
     done
+    in_time "$SECONDS_TO_CLEAN" find "${places[@]}" -xdev -mindepth 1 -user "$SLURM_JOB_UID" "${kept[@]}" -delete || true
   ) 9>"$JOBS/$SLURM_JOB_UID.lock"
 }
