@@ -44,7 +44,7 @@ LIMITS = {
     "lambdas/cluster_contract": 1620,
     "lambdas/cluster_costs": 95,
     "lambdas/cluster_health": 1655,
-    "lambdas/cluster_hydration": 940,
+    "lambdas/cluster_hydration": 955,
     "lambdas/cluster_idle": 2160,
     "lambdas/cluster_power": 2770,
     "lambdas/cluster_reservations": 445,

@@ -103,6 +103,7 @@ class HydrationAnswer(Open):
         finished: After `restore`: whether nothing of the shard is left to try. After `finish`: whether every selected
             file has its contents. A `finish` that has counted and found less is an offer to begin a new run; one that
             has not counted ran out of time, and goes on with the next request.
+        shortage: Why the space of the file system does not suffice for the next file. None: it does.
     """
 
     run: str
@@ -117,6 +118,7 @@ class HydrationAnswer(Open):
     copying: bool = False
     counted: bool = False
     finished: bool = False
+    shortage: str | None = None
 
 
 def parse_answer(output: str) -> HydrationAnswer:

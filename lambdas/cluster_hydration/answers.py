@@ -103,6 +103,7 @@ def _take_answer(place: Place, state: DatasetState, command: Command, answer: Hy
         copying=answer.copying,
         counted=answer.counted,
         finished=answer.finished,
+        shortage=answer.shortage,
     )
     known = {failure.path for failure in state.failures}
     new = [failure for failure in answer.failures if failure.path not in known]
@@ -121,10 +122,11 @@ def _take_look(place: Place, state: DatasetState, seen: Shard) -> DatasetState:
         return replace(
             at(place, state, HydrationStep.DONE), looked=seen, notice=messages.DONE, claimed=None, release_at=None
         )
-    if not seen.counted:
+    if not (seen.counted or seen.shortage):
         return replace(state, looked=seen)  # Its time was over: the next look goes on.
-    if state.total.failed_files and seen.failed_files:
-        return fail(place, state, messages.failed_files(seen, state.failures))
+    if seen.shortage or (state.total.failed_files and seen.failed_files):
+        short = messages.too_little_space(place.directory, seen)
+        return fail(place, state, short if seen.shortage else messages.failed_files(seen, state.failures))
     passes = state.passes + 1
     if passes >= MAX_PASSES:
         return fail(place, state, messages.too_many_passes(place.directory, MAX_PASSES))

@@ -101,6 +101,21 @@ def failed_files(total: Shard, failures: Sequence[FileFailure]) -> str:
     )
 
 
+def too_little_space(directory: str, seen: Shard) -> str:
+    """Return what to do where the file system has too little space for what is left.
+
+    Args:
+        directory: The data set's directory on a node.
+        seen: What a node said last.
+    """
+    left, said = max(seen.bytes - seen.restored_bytes, 0) / _GIB, one_line(seen.shortage or "")
+    return (
+        f"The file system has too little space for {directory}, of which {'' if seen.counted else 'at least '}"
+        f"{left:,.1f} GiB are left to restore: {said}. Increase storage_capacity_gib of the file system, limit "
+        "the data set with preload_max_gib, or have unused files released with release_after_days"
+    )
+
+
 def failing_commands(directory: str, error: str) -> str:
     """Return why commands fail on the nodes.
 

@@ -59,6 +59,7 @@ class Shard(Open):
     copying: bool = False
     counted: bool = False
     finished: bool = False
+    shortage: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,7 @@ class DatasetState(Open):
         import_task: The import task that the function has asked for.
         imports: How many it has asked for.
         shards: How many shards there are. 0: none yet.
+        alone: Whether one node restores all, since the space does not suffice for a part for each of several.
         answers: What is known of each shard, by its number.
         looked: What the last look has seen so far. None: nothing yet.
         commands: What nodes may be working at.
@@ -115,6 +117,7 @@ class DatasetState(Open):
     import_task: str | None = None
     imports: int = 0
     shards: int = 0
+    alone: bool = False
     answers: Mapping[str, Shard] = field(default_factory=dict)
     looked: Shard | None = None
     commands: tuple[Command, ...] = ()
@@ -141,9 +144,9 @@ class DatasetState(Open):
 
     @property
     def unfinished(self) -> tuple[int, ...]:
-        """The shards of which something is left to restore."""
-        finished = {number for number, shard in self.answers.items() if shard.finished}
-        return tuple(number for number in range(self.shards) if str(number) not in finished)
+        """The shards of which something is left that can be restored."""
+        ended = {number for number, shard in self.answers.items() if shard.finished or shard.shortage}
+        return tuple(number for number in range(self.shards) if str(number) not in ended)
 
     @property
     def total(self) -> Shard:
@@ -158,6 +161,7 @@ class DatasetState(Open):
             copying=any(one.copying for one in shards),
             counted=len(shards) == self.shards > 0 and all(one.counted for one in shards),
             finished=len(shards) == self.shards > 0 and all(one.finished for one in shards),
+            shortage=next((one.shortage for one in shards if one.shortage), None),
         )
 
     @property

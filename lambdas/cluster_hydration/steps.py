@@ -211,11 +211,14 @@ def _restore(place: Place, state: DatasetState) -> DatasetState:
     if total.failed_files >= MANY_FAILURES and (total.finished or total.failed_files > total.restored_files):
         return fail(place, state, messages.failed_files(total, state.failures))
     if state.shards and not state.unfinished:
-        return state if state.commands else replace(at(place, state, _S.FINISHING), progressed=place.now)
+        if state.commands or state.shards == 1 or not total.shortage:
+            return _after_shards(place, state)
+        # Files that one node's part is too small for may fit where nothing else is under way.
+        state = replace(state, alone=True, shards=0, answers={}, failures=())
     if (reason := _exhausted(place, state)) is not None:
         return fail(place, state, reason)
     usable = _usable(place, state)
-    wanted = min(MAX_NODES, len(usable))
+    wanted = min(1 if state.alone else MAX_NODES, len(usable))
     if not state.shards or (wanted >= 2 * state.shards):
         if state.commands:
             return state  # They work at shards of the old number.
@@ -228,6 +231,14 @@ def _restore(place: Place, state: DatasetState) -> DatasetState:
     for shard, instance in zip(waiting, free, strict=False):
         state = _command(place, state, HydrationAction.RESTORE, instance, shard)
     return _at_work(place, at(place, state, _S.RESTORING if state.commands else _S.WAITING))
+
+
+def _after_shards(place: Place, state: DatasetState) -> DatasetState:
+    if state.commands:
+        return state
+    if state.total.shortage:
+        return fail(place, state, messages.too_little_space(place.directory, state.total))
+    return replace(at(place, state, _S.FINISHING), progressed=place.now)
 
 
 def _at_work(place: Place, state: DatasetState) -> DatasetState:

@@ -42,18 +42,30 @@ class LustreDirectory:
             counter.unlink()
         (self.home / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
 
+    def statvfs(self, _: object = None) -> os.statvfs_result:
+        """Return what `os.statvfs` says of the mounted one: 1 PiB, or the bytes that `size` beside `files/` says."""
+        size = self.home / "size"
+        total = int(size.read_text(encoding="ascii")) if size.exists() else 2**50
+        used = sum(path.stat().st_size for path in (self.files / "data").rglob("*") if _has_contents(path))
+        free = max(0, total - used)
+        return os.statvfs_result((1, 1, total, free, free, 0, 0, 0, 0, 255))
+
     def released(self) -> list[Path]:
         """Return the files whose contents are missing."""
-        return [
-            path
-            for path in sorted(self.files.rglob("*"))
-            if path.is_file() and not path.is_symlink() and _is_released(path)
-        ]
+        return [path for path in sorted(self.files.rglob("*")) if _is_file(path) and _is_released(path)]
 
 
 def _truncate(path: Path, contents: bytes) -> None:
     with path.open("wb") as file:
         file.truncate(len(contents))
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _has_contents(path: Path) -> bool:
+    return _is_file(path) and not _is_released(path)
 
 
 def _is_released(path: Path) -> bool:

@@ -32,6 +32,7 @@ class Files:
         mends: Whether broken files are whole at the last look.
         mebibytes: How large each is.
         named: What the paths of broken files begin with. Empty: their numbers alone.
+        space: For how many files the file system has space, which nodes share. None: for all.
     """
 
     count: int
@@ -44,6 +45,7 @@ class Files:
     mends: bool = False
     mebibytes: int = 1
     named: str = ""
+    space: int | None = None
 
     def of(self, shard: int, shards: int) -> set[int]:
         """Return the numbers of a shard."""
@@ -171,12 +173,16 @@ class FakeNodes(FakeService):
         if request["action"] in ("begin", "fail"):
             own = set()
         elif request["action"] == "restore":
-            files.released -= set(sorted(own & files.released - files.broken)[: files.speed])
+            space = files.speed if files.space is None else files.space // request["shards"]
+            restored = sorted(own & files.released - files.broken)[: min(files.speed, space)]
+            files.released -= set(restored)
+            files.space = None if files.space is None else files.space - len(restored)
         elif request["action"] == "finish":
             own = files.of(0, 1)
             files.released -= files.broken if files.mends else set()
         missing, size = own & files.released, files.mebibytes * _MIB
         failed = set(sorted(missing & files.broken)[: files.gives_up])
+        is_full = files.space is not None and files.space < request["shards"]
         return {
             **{key: request[key] for key in ("run", "shard", "shards")},
             **{"files": len(own), "bytes": len(own) * size, "counted": True},
@@ -187,6 +193,7 @@ class FakeNodes(FakeService):
                 for one in sorted(failed)[:5]
             ],
             "copying": files.copying,
+            **({"shortage": "the next file has 1.0 MiB, and"} if missing and is_full else {}),
             "finished": not missing - failed if request["action"] == "restore" else not missing,
         }
 

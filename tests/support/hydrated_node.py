@@ -14,7 +14,16 @@ from cluster_contract.hydration import HydrationAction, HydrationAnswer, Hydrati
 from local_aws.lustre_client import LFS, LustreDirectory
 from max_seconds import MAX_SECONDS
 
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from cluster_node.__main__ import main; main()"
+# The stand-in for the file system has a size of its own, whatever the disk that it lies on.
+_START = """
+import os, sys
+sys.path[:0] = [sys.argv.pop(1), sys.argv.pop(1)]
+from pathlib import Path
+from directory import LustreDirectory
+os.statvfs = LustreDirectory(Path(sys.argv.pop(1))).statvfs
+from cluster_node.__main__ import main
+main()
+"""
 
 
 class HydratedNode:
@@ -34,7 +43,8 @@ class HydratedNode:
 
     def command(self, *arguments: str) -> list[str]:
         """Return how a command of `cluster-node` is started."""
-        return [sys.executable, "-I", "-c", _START, str(AGENT.parent), *arguments]
+        paths = (str(AGENT.parent), str(LFS.parent), str(self.lustre.home))
+        return [sys.executable, "-I", "-c", _START, *paths, *arguments]
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return what its programs find."""

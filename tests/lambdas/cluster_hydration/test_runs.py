@@ -264,3 +264,21 @@ def test_a_node_that_loses_the_security_group_of_the_cluster_ends_no_run() -> No
     assert {one.instance for one in scene.nodes.sent if one.sent > START + timedelta(minutes=2)} == (
         set(scene.nodes.nodes) - {lost}
     )
+
+
+def test_files_that_do_not_fit_the_part_of_one_node_are_restored_by_one_alone() -> None:
+    scene = HydrationScene(nodes=8)
+    scene.nodes.files[DATA].space = 100
+    scene.until(_DONE)
+    assert scene.nodes.files[DATA].released == set()
+    assert {one.request["shards"] for one in scene.nodes.sent} == {8, 1}
+
+
+def test_a_data_set_that_does_not_fit_is_requested_no_more() -> None:
+    scene = HydrationScene(nodes=8)
+    scene.nodes.files[DATA].space = 95
+    scene.until(_FAILED)
+    scene.tick(200)
+    assert [one.request["action"] for one in scene.nodes.sent][-2:] == ["restore", "fail"]
+    assert "preload_max_gib" in scene.nodes.sent[-1].request["reason"]
+    assert len(scene.messages) == 1

@@ -224,6 +224,10 @@ def _slow(scene: HydrationScene) -> None:
     scene.nodes.files[DATA].speed = 0
 
 
+def _full(scene: HydrationScene) -> None:
+    scene.nodes.files[DATA].space = 95
+
+
 def _released_again(scene: HydrationScene) -> None:
     def again(operation: str) -> None:
         if operation == "SendCommand":
@@ -256,6 +260,10 @@ def _released_again(scene: HydrationScene) -> None:
         (_every_command_ends_as("127"), "since an older deployment launched the node: terminate the node"),
         (_every_command_ends_as("hang"), "TimedOut"),
         (_slow, "for 120 minutes without restoring anything"),
+        (
+            _full,
+            "space for /fsx/data, of which 0.0 GiB are left to restore: the next file has 1.0 MiB, and",
+        ),
         (_released_again, "After each of 5 restores of all files, files of /fsx/data had no contents again"),
     ],
 )
@@ -276,7 +284,8 @@ def test_what_cannot_go_on_says_why_once_and_goes_on_when_it_is_mended(
         scene.lustre.add_link("/data")
     scene.lustre.set_link("/data", "AVAILABLE")
     scene.lustre.ends, scene.nodes.fates, scene.nodes.on_call = [], [], lambda _: None
-    scene.nodes.files[DATA].broken, scene.nodes.files[DATA].speed = set(), 30
+    files = scene.nodes.files[DATA]
+    files.broken, files.speed, files.space = set(), 30, None
     if "aws lambda invoke" in text:
         assert '\'{"action":"run"}\'' in text
         scene.tick(30)

@@ -18,6 +18,7 @@ from cdk_training_cluster.nodes.agent.cluster_node.clock import Deadline
 from cdk_training_cluster.nodes.agent.cluster_node.lfs import Lfs
 from cdk_training_cluster.nodes.agent.cluster_node.request import Request, parse
 from cdk_training_cluster.nodes.agent.cluster_node.restoring import Counts, Restoring
+from cdk_training_cluster.nodes.agent.cluster_node.space import Space
 from cdk_training_cluster.nodes.agent.cluster_node.walk import Walk
 from cdk_training_cluster.nodes.bootstrap.asset import AGENT
 from cluster_contract.hydration import HydrationAction, HydrationRequest
@@ -209,12 +210,13 @@ def test_the_next_request_begins_with_the_attempts_of_the_one_before(
     monkeypatch.setenv("LFS_CALLS", str(node.root / "calls"))
     for pause in ("FIRST_POLL", "LAST_POLL", "FIRST_PATIENCE", "LAST_PATIENCE"):
         monkeypatch.setattr(f"{Restoring.__module__}.{pause}_SECONDS", 0.01)
-    attempts: dict[str, int] = {}
+    monkeypatch.setattr(os, "statvfs", node.lustre.statvfs)
+    attempts, space = dict[str, int](), Space(b"/fsx", 1)
     for _ in range(2):
         deadline = Deadline(MAX_SECONDS)
         request = Request(action="restore", run="r", directory="/data", mount_point="/")
         walk = Walk(os.fsencode(node.lustre.files / "data"), request)
-        restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, 1)
+        restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, space)
         restoring.attempts = attempts
 
         def stop(of: Restoring = restoring, at: Deadline = deadline) -> None:
@@ -265,7 +267,8 @@ def test_a_file_whose_object_is_gone_is_a_failure_and_a_deleted_file_is_none(
     _add(node, "a", "b", "c")
     (node.lustre.objects / "data/c").unlink()
     monkeypatch.setenv("PATH", f"{LFS.parent}:{os.environ['PATH']}")
-    deadline = Deadline(MAX_SECONDS)
+    monkeypatch.setattr(os, "statvfs", node.lustre.statvfs)
+    deadline, space = Deadline(MAX_SECONDS), Space(b"/fsx", 1)
     request = Request(action="restore", run="r", directory="/data", mount_point="/")
 
     class Deleting(Walk):
@@ -275,7 +278,7 @@ def test_a_file_whose_object_is_gone_is_a_failure_and_a_deleted_file_is_none(
             return iter(files)
 
     walk = Deleting(os.fsencode(node.lustre.files / "data"), request)
-    restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, 1)
+    restoring = Restoring(walk, Counts(), Lfs(deadline), deadline, space)
     # The second file comes; the third would take its patience, which the program's own test shortens.
     (node.lustre.files / "data/c").unlink()
     restoring.run(lambda: None)
@@ -304,6 +307,47 @@ def test_only_what_is_selected_is_restored(node: HydratedNode) -> None:
     _add(node, "a.bin", "b.txt", "train/c.bin", "train/d.bin")
     assert node.hydrate(patterns=("*.bin",), max_bytes=20).restored_files == 2
     assert [path.name for path in node.lustre.released()] == ["b.txt", "d.bin"]
+
+
+def test_a_restore_leaves_the_reserve_of_the_file_system_free_and_says_what_it_lacks(node: HydratedNode) -> None:
+    _add(node, *(f"part-{number}" for number in range(10)), contents=b"x" * 1_000)
+    (node.lustre.home / "size").write_text("10000")
+    calls = node.root / "calls"
+    answer = node.hydrate(environment={"LFS_CALLS": str(calls)})
+    assert (answer.restored_files, answer.failed_files, answer.finished) == (9, 0, False)
+    assert answer.shortage == (
+        "the next file has 1000 B, and 1000 B of 9.8 KiB are available, of which 500 B (5 %) stay free for jobs"
+    )
+    assert node.lustre.statvfs().f_bavail == 1_000
+    assert sum(int(line.split()[1]) for line in calls.read_text().splitlines() if "hsm_restore" in line) == 9
+    assert node.hydrate("finish").shortage == answer.shortage
+    assert node.progress("ready.json") == {}
+    (node.lustre.home / "size").write_text("11000")
+    assert node.hydrate("finish").finished
+
+
+def test_a_restore_with_several_nodes_takes_the_part_of_one(node: HydratedNode) -> None:
+    _add(node, "large", contents=b"x" * 1_000)
+    (node.lustre.home / "size").write_text("2000")
+    answers = [node.hydrate(shard=shard, shards=2) for shard in range(2)]
+    assert sorted((bool(answer.shortage), answer.finished) for answer in answers) == [(False, True), (True, False)]
+    assert node.hydrate("finish").finished
+
+
+def test_a_restore_counts_what_is_under_way_and_waits_for_its_end(node: HydratedNode) -> None:
+    _add(node, "a", "b", contents=b"x" * 1_000)
+    node.lustre.faults({"path": "data/a", "call": "copy", "latency": 600})
+    (node.lustre.home / "size").write_text("2000")
+    subprocess.run([LFS, "hsm_restore", node.lustre.files / "data/a"], check=True)
+    # It is found under way, although most of its contents have come and the rest would not fit as a whole.
+    (node.lustre.files / "data/partly").write_bytes(b"x" * 1_500)
+    answer = node.hydrate(seconds=3)
+    assert (answer.shortage, [path.name for path in node.lustre.released()]) == (None, ["a", "b"])
+    for request in (node.lustre.home / "requests").iterdir():
+        os.utime(request, (0, 0))
+    (node.lustre.files / "data/partly").unlink()
+    answer = node.hydrate()
+    assert (bool(answer.shortage), [path.name for path in node.lustre.released()]) == (True, ["b"])
 
 
 @pytest.mark.parametrize(

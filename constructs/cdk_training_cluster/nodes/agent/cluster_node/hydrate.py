@@ -17,6 +17,7 @@ from .lfs import Lfs
 from .programs import ROOT
 from .request import BadRequestError, Request, parse
 from .restoring import Counting, Counts, Restoring
+from .space import Space
 from .walk import Walk
 
 OK, BAD_REQUEST, NO_FILE_SYSTEM = 0, 2, 3
@@ -120,7 +121,8 @@ class _Hydration:
         if saved.get("selection") != request.selection or (looking_again and saved.get("finished")):
             saved = {}
         walk = self._walk(request, saved.get("walk"))
-        restoring = Restoring(walk, Counts(saved.get("settled")), self._lfs, self._deadline, request.shards)
+        space, counts = Space(self._mount_point, request.shards), Counts(saved.get("settled"))
+        restoring = Restoring(walk, counts, self._lfs, self._deadline, space)
         restoring.attempts = saved.get("attempts", {})
         count: dict[str, Any] = {"is_complete": True} if looking_again else saved.get("count") or {}
         counting = Counting(self._walk(request, count.get("walk")), count, self._deadline)
@@ -158,7 +160,8 @@ class _Hydration:
                 restoring.run(report)
             finished = restoring.is_complete and counting.is_complete
             write()
-        return _answer(request, restoring, counting, finished=finished)
+        answer = _answer(request, restoring, counting, finished=finished)
+        return {**answer, "shortage": space.shortage} if space.shortage else answer
 
     def _walk(self, request: Request, saved: dict[str, Any] | None) -> Walk:
         return Walk(self._root, request, saved, has_ended=lambda: self._deadline.has_passed)

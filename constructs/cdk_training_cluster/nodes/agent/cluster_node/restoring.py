@@ -17,6 +17,7 @@ from .clock import (
     Deadline,
 )
 from .lfs import PRESENT, RELEASED, Lfs
+from .space import Space
 from .walk import File, Place, Walk
 
 CALLS_AT_ONCE = 8
@@ -91,7 +92,7 @@ class Restoring:
         attempts: How often each file that is left has failed, by its path: what the next request is given.
     """
 
-    def __init__(self, walk: Walk, counts: Counts, lfs: Lfs, deadline: Deadline, shards: int) -> None:
+    def __init__(self, walk: Walk, counts: Counts, lfs: Lfs, deadline: Deadline, space: Space) -> None:
         """Prepare it.
 
         Args:
@@ -99,14 +100,14 @@ class Restoring:
             counts: What is counted before the walk's place.
             lfs: The client's command.
             deadline: When to stop.
-            shards: How many nodes restore at the same time.
+            space: Where the contents go, on this node and others; a shortage ends the restore.
         """
         self.counts: Counts = counts
         self.place: Place = walk.place
         self.is_complete: bool = False
         self.attempts: dict[str, int] = {}
-        self._walk, self._lfs, self._deadline = walk, lfs, deadline
-        self._batch_files = max(_LEAST_FILES, _UNDER_WAY // shards // CALLS_AT_ONCE)
+        self._walk, self._lfs, self._deadline, self._space = walk, lfs, deadline, space
+        self._batch_files = max(_LEAST_FILES, _UNDER_WAY // space.shards // CALLS_AT_ONCE)
         self._batches: deque[tuple[concurrent.futures.Future[bool], _Batch]] = deque()
 
     @property
@@ -130,7 +131,7 @@ class Restoring:
         """
         with concurrent.futures.ThreadPoolExecutor(CALLS_AT_ONCE) as workers:
             for files in self._in_batches():
-                batch = _Batch(files, self._lfs, self._deadline, self.attempts)
+                batch = _Batch(files, self._lfs, self._deadline, self.attempts, self._space)
                 self._batches.append((workers.submit(batch.run), batch))
                 while len(self._batches) > CALLS_AT_ONCE + 1 and not self._deadline.has_passed:
                     self._settle(report)
@@ -179,12 +180,14 @@ class Restoring:
 class _Batch:
     """Some files that are restored together."""
 
-    def __init__(self, files: list[File], lfs: Lfs, deadline: Deadline, attempts: dict[str, int]) -> None:
+    def __init__(
+        self, files: list[File], lfs: Lfs, deadline: Deadline, attempts: dict[str, int], space: Space
+    ) -> None:
         self.counts, self.place, self.copying = Counts(), files[-1].place, False
         # Each file is tried once more by each request, so that one that has been mended comes.
         known = ((file.path, attempts.get(_name(file.path), 0)) for file in files) if attempts else ()
         self.attempts = {path: min(count, _ATTEMPTS - 1) for path, count in known if count}
-        self._lfs, self._deadline = lfs, deadline
+        self._lfs, self._deadline, self._space = lfs, deadline, space
         self._waiting: dict[bytes, File] = {}
         self._under_way: set[bytes] = set()
         for file in files:
@@ -209,7 +212,8 @@ class _Batch:
             elif time.monotonic() - moved > patience:
                 self._ask_about_those_that_do_not_come()
                 moved, patience = time.monotonic(), min(2 * patience, LAST_PATIENCE_SECONDS)
-            self._ask_for([path for path in self._waiting if path not in self._under_way])
+            if paths := [path for path in self._waiting if path not in self._under_way]:
+                self._ask_for(paths)
             if self._waiting:
                 self._deadline.sleep(pause)
                 pause = min(2 * pause, LAST_POLL_SECONDS)
@@ -228,18 +232,40 @@ class _Batch:
                 self._try_again(path, state)
                 continue
             # A file that was deleted meanwhile is no failure: there is nothing to restore.
+            self._end(path)
             del self._waiting[path]
 
     def _ask_for(self, paths: list[bytes]) -> None:
-        if not paths:
-            return
-        refused = self._lfs.restore(paths)
-        self._under_way.update(paths)
-        for path, error in refused.items():
+        fitting = self._space.take([self._waiting[path].size for path in paths])
+        self._under_way.update(paths[:fitting])
+        for path, error in self._lfs.restore(paths[:fitting]).items():
             self._try_again(path, error)
+        if fitting < len(paths):
+            self._wait_for_space(paths[fitting:])
+
+    def _wait_for_space(self, paths: list[bytes]) -> None:
+        """End the restore where nothing is under way whose end shows how much space there is for the others."""
+        resting = set(self._lfs.actions(paths)[0])
+        # What an earlier request has begun has had its space, and part of it may have come.
+        for path in paths:
+            if path not in resting:
+                self._under_way.add(path)
+                self._space.add(self._waiting[path].size)
+        # The first may have come between the two questions.
+        is_left = bool(resting) and self._lfs.states(paths[:1]).get(paths[0]) == RELEASED
+        if is_left and not self._deadline.has_passed and self._space.is_short_for(self._waiting[paths[0]].size):
+            self._deadline.end()
+
+    def _end(self, path: bytes) -> None:
+        if path in self._under_way:
+            self._under_way.discard(path)
+            self._space.add(-self._waiting[path].size)
 
     def _ask_about_those_that_do_not_come(self) -> None:
-        resting, self.copying = self._lfs.actions([path for path in self._waiting if path in self._under_way])
+        resting, copying = self._lfs.actions([path for path in self._waiting if path in self._under_way])
+        if self._deadline.has_passed:
+            return  # The question was broken off.
+        self.copying = copying
         # It may have come between the two questions.
         states = self._lfs.states(resting) if resting else {}
         for path, state in states.items():
@@ -250,7 +276,7 @@ class _Batch:
                 )
 
     def _try_again(self, path: bytes, error: str) -> None:
-        self._under_way.discard(path)
+        self._end(path)
         self.attempts[path] = self.attempts.get(path, 0) + 1
         if self.attempts[path] >= _ATTEMPTS and not self._deadline.has_passed:
             del self._waiting[path]

@@ -13,6 +13,7 @@ from typing import Any
 from cluster_contract.texts import printable
 
 from . import progress
+from .space import size_text
 
 READY, TIMED_OUT, WRONG_CALL, FAILED = 0, 1, 2, 3
 
@@ -58,7 +59,7 @@ def _wait_for(directory: str, end: float) -> int:
         ready = progress.read_sound(dataset / progress.READY) if dataset else {}
         failed = progress.read_sound(dataset / progress.FAILED) if dataset else {}
         if ready:
-            screen.end(f"ready: {_whole(ready.get('files', 0))} files, {_size(ready.get('bytes', 0))}")
+            screen.end(f"ready: {_whole(ready.get('files', 0))} files, {size_text(ready.get('bytes', 0))}")
             return READY
         if failed:
             screen.end("")
@@ -113,7 +114,7 @@ class _Screen:
             return ""
         rate = (done - before) / seconds
         left = f", {_time((whole - done) / rate)} left" if _is_counted(shards) else ""
-        return f"{_size(rate)}/s{left}"
+        return f"{size_text(rate)}/s{left}"
 
 
 def _text(shards: list[dict[str, Any]]) -> str:
@@ -123,10 +124,10 @@ def _text(shards: list[dict[str, Any]]) -> str:
     files, of_files = _sum(shards, "restored_files"), _sum(shards, "files")
     done, whole = _sum(shards, "restored_bytes"), _sum(shards, "bytes")
     if not _is_counted(shards):
-        return f"{_whole(files)} files, {_size(done)}; still counting, {_size(whole)} so far"
+        return f"{_whole(files)} files, {size_text(done)}; still counting, {size_text(whole)} so far"
     percent = 100 * done // whole if whole else 100
     failed = _sum(shards, "failed_files")
-    text = f"{percent} % of {_size(whole)}, {_whole(files)} of {_whole(of_files)} files"
+    text = f"{percent} % of {size_text(whole)}, {_whole(files)} of {_whole(of_files)} files"
     return text + (f", {_whole(failed)} could not be restored" if failed else "")
 
 
@@ -175,14 +176,6 @@ def _duration(text: str) -> float:
 
 def _whole(number: int) -> str:
     return f"{number:,}"
-
-
-def _size(number: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:  # noqa: PLR2004 - the next unit
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
 
 
 def _time(seconds: float) -> str:
