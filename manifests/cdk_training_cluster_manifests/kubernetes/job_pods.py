@@ -28,12 +28,15 @@ _MAX_GRACE_SECONDS = 900
 
 # Whoever is on a node can have it repaired, and fills its disk. An empty key tolerates all taints.
 _TAINTS = ("", GPU, NEURON)
-# Kubernetes' own scheduler preempts the pods of all teams; Volcano those of the same queue.
+# Kubernetes' own scheduler looks at no queue and preempts the pods of all teams; Volcano those of the same queue.
 _OF_VOLCANO = {
+    "ask for accelerators outside of the queue of its team: set schedulerName to volcano": (
+        "object.spec.?schedulerName.orValue('') == 'volcano' || oldObject != null || !variables.accelerated"
+    ),
     "have a priority without schedulerName volcano": (
         "object.spec.?schedulerName.orValue('') == 'volcano' || "
         f"!(object.spec.?priorityClassName.orValue('') in {[*PRIORITIES]})"
-    )
+    ),
 }
 # Kueue holds jobs until their queue has room, and starts pods without a job at once. The job controller makes the
 # pods of jobs; EKS gives each controller a service account.

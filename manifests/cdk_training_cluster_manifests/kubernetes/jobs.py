@@ -76,7 +76,6 @@ def _runtime(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Object
                 "template": {
                     "spec": {
                         **_pod(wanted, nodes),
-                        **({"schedulerName": "volcano"} if volcano else {}),
                         "containers": [_container(wanted, nodes, nodes.whole_node)],
                     }
                 },
@@ -118,6 +117,7 @@ def _pod(wanted: KubernetesCluster, nodes: GroupNodes) -> Mapping[str, Any]:
         # https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
         "restartPolicy": "Never",
         "serviceAccountName": JOB_SERVICE_ACCOUNT,
+        **({"schedulerName": "volcano"} if wanted.settings.queues == "volcano" else {}),
         "nodeSelector": dict(nodes.node_selector),
         "tolerations": nodes.tolerations,
         "terminationGracePeriodSeconds": cluster_run.GRACE_SECONDS,

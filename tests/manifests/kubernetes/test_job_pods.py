@@ -193,6 +193,23 @@ def test_with_volcano_no_other_scheduler_preempts_for_a_team(scheduler: str, pri
 
 @pytest.mark.parametrize("name", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "aws.amazon.com/neuron"])
 @pytest.mark.parametrize(
+    ("scheduler", "is_refused"),
+    [({"schedulerName": "volcano"}, False), ({}, True), ({"schedulerName": "default-scheduler"}, True)],
+)
+def test_with_volcano_pods_get_accelerators_from_its_scheduler_alone(
+    name: str, scheduler: dict[str, str], is_refused: bool
+) -> None:
+    containers = [{"name": "node", "resources": {"limits": {name: "1"}}}]
+    (spec,) = _policy(wanted(queues="volcano"))
+    request = _request({"containers": containers, **scheduler})
+    assert bool(refusals(spec, request)) is is_refused
+    assert refusals(spec, _request({"containers": [{"name": "node"}], **scheduler})) == []
+    # An older pod keeps its scheduler; an update cannot add a request.
+    assert refusals(spec, {**request, "oldObject": request["object"]}) == []
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "aws.amazon.com/neuron"])
+@pytest.mark.parametrize(
     ("username", "owner", "is_refused"),
     [
         (_CONTROLLER, "Job", False),
