@@ -15,6 +15,8 @@ from cdk_training_cluster.orchestrators.slurm.paths import EPILOG, HEALTH_CHECK,
 from cluster_contract.node_files import DRAIN
 from slurm_node import USER, SlurmNode
 
+_HOME = Path(node_scripts.__file__).parent / "scripts/home.sh"
+
 
 @pytest.fixture
 def node(tmp_path: Path) -> SlurmNode:
@@ -170,10 +172,47 @@ def test_a_node_whose_jobs_share_gpus_runs_the_server_of_mps(node: SlurmNode) ->
     node.command("systemctl", 'echo "$*" >>"$ROOT/systemctl"')
     assert node.install(mps=True).returncode == 0
     assert "enable --now cdk-training-cluster-mps.service" in (node.root / "systemctl").read_text()
-    assert (
-        "nvidia-cuda-mps-control -d"
-        in (node.root / "etc/systemd/system/cdk-training-cluster-mps.service").read_text()
-    )
+    unit = (node.root / "etc/systemd/system/cdk-training-cluster-mps.service").read_text()
+    # No user puts a directory of theirs in the place of the pipes first.
+    assert "Before=slurmd.service systemd-user-sessions.service\n" in unit
+    assert "ExecStartPre=/bin/rm -rf /tmp/nvidia-mps\nExecStart=/usr/bin/nvidia-cuda-mps-control -d\n" in unit
+
+
+def _link(home: Path) -> None:
+    home.symlink_to("../etc")
+
+
+def _file(home: Path) -> None:
+    home.write_text("")
+
+
+def _of_a_user(home: Path) -> None:
+    home.mkdir()
+    os.chown(home, 1000, 1000)
+
+
+@pytest.mark.parametrize(
+    "makes",
+    [
+        _link,
+        _file,
+        pytest.param(_of_a_user, marks=pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")),
+    ],
+)
+def test_homes_behind_a_link_or_of_a_user_are_refused(node: SlurmNode, makes: Callable[[Path], None]) -> None:
+    node.write("home/alice/.profile", "image")
+    node.command("mountpoint", "exit 1")
+    node.command("mount", 'echo "$*" >>"$ROOT/mounted"')
+    for folder in ("fsx", "etc"):
+        (node.root / folder).mkdir(exist_ok=True)
+    before = sorted((node.root / "etc").iterdir())
+    makes(node.root / "fsx/home")
+    ended = node.run(str(_HOME))
+    said = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 1
+    assert said == "/fsx/home must be a directory that root owns, and no link: correct it, and launch the node again"
+    assert sorted((node.root / "etc").iterdir()) == before
+    assert not (node.root / "mounted").exists()
 
 
 def test_nodes_that_start_together_share_complete_homes(node: SlurmNode) -> None:
@@ -184,9 +223,8 @@ def test_nodes_that_start_together_share_complete_homes(node: SlurmNode) -> None
     node.write("fsx/home/alice/work", "kept")
     node.command("mountpoint", "exit 1")
     node.command("mount", 'echo "$*" >>"$ROOT/mounted"')
-    script = Path(node_scripts.__file__).parent / "scripts/home.sh"
     with ThreadPoolExecutor() as pool:
-        ended = list(pool.map(lambda _: node.run(str(script)), range(8)))
+        ended = list(pool.map(lambda _: node.run(str(_HOME)), range(8)))
     assert [(each.returncode, each.stderr) for each in ended] == [(0, "")] * 8
     homes = node.root / "fsx/home"
     assert len(list(homes.glob("ubuntu/*/.profile"))) == 40

@@ -8,7 +8,11 @@ source "$ROOT/opt/cdk-training-cluster/settings"
 
 homes=$MOUNT_POINT/home
 if mountpoint --quiet "$ROOT/home"; then exit 0; fi
-mkdir -p "$ROOT$homes"
+# Root on any node can write there. Behind a link, what is copied and mounted would be files of this node.
+if [[ -L $ROOT$homes ]] || ! mkdir -p "$ROOT$homes" 2>/dev/null || [[ ! -O $ROOT$homes ]]; then
+  echo "$homes must be a directory that root owns, and no link: correct it, and launch the node again" >&2
+  exit 1
+fi
 for home in "$ROOT"/home/*/; do
   name=$(basename "$home")
   there=$ROOT$homes/$name

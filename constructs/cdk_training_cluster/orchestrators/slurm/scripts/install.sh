@@ -32,10 +32,12 @@ if [[ -n $MPS ]]; then
   cat >"${ROOT:-}/etc/systemd/system/cdk-training-cluster-mps.service" <<'UNIT'
 [Unit]
 Description=NVIDIA's Multi-Process Service, for jobs that share a GPU
-Before=slurmd.service
+Before=slurmd.service systemd-user-sessions.service
 
 [Service]
 Type=forking
+# Before a session of a user begins, so that none puts a directory or a link of its own in the place of the pipes.
+ExecStartPre=/bin/rm -rf /tmp/nvidia-mps
 ExecStart=/usr/bin/nvidia-cuda-mps-control -d
 ExecStop=/bin/sh -c 'echo quit | /usr/bin/nvidia-cuda-mps-control'
 
