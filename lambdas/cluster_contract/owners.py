@@ -9,27 +9,30 @@ from cluster_contract.codec import Text
 
 
 class OwnerKind(StrEnum):
-    """The kinds of owners."""
+    """The kinds of owners.
 
-    AUTO_SCALING_GROUP = "auto_scaling_group"
+    Attributes:
+        terminates_nodes: Whether single nodes can be terminated; if not, the owner chooses itself which.
+    """
+
+    terminates_nodes: bool
+
+    # https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html, also for
+    # the group underneath an EKS node group
+    AUTO_SCALING_GROUP = "auto_scaling_group", True
     SPOT_FLEET = "spot_fleet"
     PCS_COMPUTE_NODE_GROUP = "pcs_compute_node_group"
-    EKS_NODEGROUP = "eks_nodegroup"
-    HYPERPOD_INSTANCE_GROUP = "hyperpod_instance_group"
+    EKS_NODEGROUP = "eks_nodegroup", True
+    # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchDeleteClusterNodes.html
+    HYPERPOD_INSTANCE_GROUP = "hyperpod_instance_group", True
     BATCH_COMPUTE_ENVIRONMENT = "batch_compute_environment"
 
-    @property
-    def terminates_nodes(self) -> bool:
-        """Whether single nodes can be terminated; if not, the owner chooses itself which it terminates."""
-        return self in _TERMINATES_NODES
-
-
-# https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html, also for the
-# group underneath an EKS node group, and
-# https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_BatchDeleteClusterNodes.html
-_TERMINATES_NODES = frozenset(
-    {OwnerKind.AUTO_SCALING_GROUP, OwnerKind.EKS_NODEGROUP, OwnerKind.HYPERPOD_INSTANCE_GROUP}
-)
+    def __new__(cls, value: str, terminates_nodes: bool = False) -> Self:
+        """Make a kind with its traits."""
+        kind = str.__new__(cls, value)
+        kind._value_ = value
+        kind.terminates_nodes = terminates_nodes
+        return kind
 
 
 _SCHEDULER_SIZED = "+"

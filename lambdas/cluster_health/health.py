@@ -19,7 +19,6 @@ from cluster_common.state_table import StateChangedError, StateTable
 from cluster_contract.events import EVENT_FIELD, Event
 from cluster_contract.health import INSTANCE_ID, NodeReport
 from cluster_contract.health_settings import HealthFunctionSettings
-from cluster_contract.owners import OwnerKind
 from cluster_contract.state import StatePart
 from cluster_health.announcements import Announcement, Incoming, Received, parse_event
 from cluster_health.claims import from_tags, with_claims
@@ -146,7 +145,7 @@ class Health:
             return "it is of another cluster"
         # HyperPod's service launches its nodes, and AWS does not say what the sessions of their role are called. The
         # function never acts on these nodes.
-        is_unknown = group.owner_kind is OwnerKind.HYPERPOD_INSTANCE_GROUP and not INSTANCE_ID.fullmatch(sender)
+        is_unknown = not OWNER_KINDS[group.owner_kind].is_on_ec2 and not INSTANCE_ID.fullmatch(sender)
         return "" if sender == report.instance_id or is_unknown else f"{sender} has sent it"
 
     def _take_in_report(self, report: NodeReport, groups: Mapping[str, OwnedGroup]) -> None:

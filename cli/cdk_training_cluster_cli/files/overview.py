@@ -10,7 +10,6 @@ from rich.console import Console
 
 from cdk_training_cluster import InstanceTypeInfo, NodeFleet, NodeGroup, TrainingCluster
 from cdk_training_cluster.guardrails import GUARDRAILS
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.eks.settings import support_problem
 from cdk_training_cluster.prices import PriceBook, committed_prices
 from cdk_training_cluster_cli.core.output import Table, print_paragraph, print_table, terminal
@@ -122,7 +121,7 @@ def _placement(fleet: NodeFleet) -> str:
 
 
 def _jobs(cluster: TrainingCluster) -> Iterator[str]:
-    if cluster.orchestrator.kind is not OrchestratorKind.NONE:
+    if cluster.orchestrator.kind.traits.runs_jobs:
         yield f"Jobs run on {cluster.orchestrator.kind.value}"
         yield from (f"  {line}" for line in cluster.orchestrator.describe())
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from cdk_training_cluster import NodeFleet, TrainingCluster
 from cdk_training_cluster.functions import Guardrail
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.pictures.mermaid import Arrow, Box, Group, Shape, flowchart
 from cdk_training_cluster_file import ClusterFile, read_cluster_file, warn_of_past_ends
 from cdk_training_cluster_stacks.building import built_stacks
@@ -126,7 +125,7 @@ def _node_group(fleet: NodeFleet) -> Iterator[str]:
 
 
 def _scheduler(made: TrainingCluster) -> Iterator[Box]:
-    if made.orchestrator.kind is not OrchestratorKind.NONE:
+    if made.orchestrator.kind.traits.runs_jobs:
         yield Box(id="nScheduler", lines=[made.orchestrator.kind.value, *made.orchestrator.describe()])
 
 

@@ -2,8 +2,9 @@
 
 `TrainingCluster` makes all that does not depend on the orchestrator; an `Orchestrator` makes the rest. To add one:
 
-1. `orchestrators/<name>/settings.py`: a frozen dataclass of the orchestrator's settings, such as `SlurmSettings`.
-2. `orchestrators/<name>/<name>_orchestrator.py`: a subclass of `Orchestrator` that takes these settings, and nothing
+1. `nodes/orchestrator_kind.py` and `nodes/legality.py`: its row in each.
+2. `orchestrators/<name>/settings.py`: a frozen dataclass of the orchestrator's settings, such as `SlurmSettings`.
+3. `orchestrators/<name>/<name>_orchestrator.py`: a subclass of `Orchestrator` that takes these settings, and nothing
    else, so that a cluster file's rules can make one without an app. It overrides what differs, and keeps what it
    makes as attributes. One object belongs to one cluster. `TrainingCluster` calls it in this order:
 
@@ -21,7 +22,7 @@
    - `rows()`, `hourly_units()`, `billing_starts()`, `node_units(fleet)`, `describe()` and `outputs(cluster_name)`:
      dashboard, costs, what people read, and stack outputs. `price_name(type)` where nodes have other prices than
      EC2's. Units are named in `prices/units.py`; a price that no document states is left out of the price list.
-3. `orchestrators/<name>/<name>_cluster.py`: the public construct:
+4. `orchestrators/<name>/<name>_cluster.py`: the public construct:
 
        class SlurmCluster(TrainingCluster):
            @checked
@@ -33,7 +34,8 @@
 
    Export it and its settings in `cdk_training_cluster/__init__.py`, the construct among those that are imported when
    they are asked for.
-4. `cluster_file/orchestrators/<name>.py` in the stacks: the same settings as a cluster file gives them.
+5. `orchestrators/<name>.py` of the cluster file: the same settings as a cluster file gives them, and their name in
+   `orchestrators/choice.py`.
 
 Functions reach nodes through `MadeOwner.settings` alone; no other place switches on kinds.
 """

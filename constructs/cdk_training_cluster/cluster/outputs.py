@@ -13,7 +13,6 @@ from cdk_training_cluster.core.state import ClusterState
 from cdk_training_cluster.functions import Guardrail
 from cdk_training_cluster.guardrails import ResumeDocument
 from cdk_training_cluster.guardrails.money.cost_budget import CostBudget
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.observability import ClusterDashboard
 from cluster_contract.description import ClusterDescription, FunctionDescription, description_parameter, kind_of
 
@@ -102,7 +101,7 @@ def describe_parts(scope: Construct, parts: NamedParts) -> ssm.StringParameter:
         security_group=parts.security_group,
         resume_document=parts.resume_document.document.ref,
         dashboard="" if parts.dashboard is None else parts.dashboard.dashboard_name,
-        orchestrator="" if kind is OrchestratorKind.NONE else kind.value,
+        orchestrator=kind.value if kind.traits.runs_jobs else "",
         access={output.name: output.value for output in parts.orchestrator.outputs(parts.cluster_name)},
     )
     return ssm.StringParameter(

@@ -12,7 +12,7 @@ from cdk_training_cluster.functions.guardrail import (
     Watch,
 )
 from cdk_training_cluster.functions.owned_group import OwnedGroup
-from cdk_training_cluster.functions.owner_permissions import OwnerPermissions
+from cdk_training_cluster.functions.owner_permissions import OWNER_ACTIONS, OwnerPermissions
 from cdk_training_cluster.functions.permissions import (
     AUTO_SCALING_GROUPS,
     INSTANCES,
@@ -26,6 +26,7 @@ from cdk_training_cluster.functions.tick import TICK, make_tick
 __all__ = [
     "AUTO_SCALING_GROUPS",
     "INSTANCES",
+    "OWNER_ACTIONS",
     "POWERTOOLS_VERSION",
     "RESERVATIONS",
     "SPOT_FLEETS",

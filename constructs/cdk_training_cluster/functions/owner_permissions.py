@@ -1,7 +1,7 @@
 """What functions may do with what owns nodes, by the kind of owner."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aws_cdk import Fn
 from aws_cdk import aws_iam as iam
@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.functions.owned_group import OwnedGroup
-from cdk_training_cluster.functions.permissions import AUTO_SCALING_GROUPS, SPOT_FLEETS, ClusterPermissions
+from cdk_training_cluster.functions.permissions import AUTO_SCALING_GROUPS, INSTANCES, SPOT_FLEETS, ClusterPermissions
 from cluster_contract.owners import OwnerKind
 
 
@@ -30,6 +30,11 @@ class OwnerActions:
         passed_to: The service that gets the role of its nodes with a size. Default: - none.
         validates: What that service asks EC2 about in the name of the function, in a request for a size; it looks at
             the instance profile as well.
+        tag_underneath: The tag with its cluster's name on the Auto Scaling groups underneath, which have no other of
+            its tags. Default: - none is underneath.
+        repairs: Those that repair its nodes, by what they change. Default: - the service repairs them.
+        repair_ends: Those that end repairs that began while the health policy let the function act.
+        own_repair: What the service does about faulty nodes instead: a clause.
     """
 
     resources: str
@@ -43,6 +48,10 @@ class OwnerActions:
     lists_nodes: bool = False
     passed_to: str = ""
     validates: tuple[str, ...] = ()
+    tag_underneath: str = ""
+    repairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    repair_ends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    own_repair: str = ""
 
 
 _RESUME, _TERMINATE = "autoscaling:ResumeProcesses", "autoscaling:TerminateInstanceInAutoScalingGroup"
@@ -57,6 +66,11 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         terminates=(_TERMINATE,),
         tags=("autoscaling:CreateOrUpdateTags",),
         untags=("autoscaling:DeleteTags",),
+        repairs={
+            AUTO_SCALING_GROUPS: ("autoscaling:EnterStandby", "autoscaling:ExitStandby", _TERMINATE),
+            INSTANCES: ("ec2:RebootInstances",),
+        },
+        repair_ends={AUTO_SCALING_GROUPS: ("autoscaling:ExitStandby", _TERMINATE)},
     ),
     OwnerKind.SPOT_FLEET: OwnerActions(
         resources=SPOT_FLEETS,
@@ -65,6 +79,7 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         sizes=("ec2:ModifySpotFleetRequest",),
         tags=("ec2:CreateTags",),
         untags=("ec2:DeleteTags",),
+        repairs={INSTANCES: ("ec2:TerminateInstances",)},
     ),
     OwnerKind.PCS_COMPUTE_NODE_GROUP: OwnerActions(
         resources="pcs:{account}:cluster/*",
@@ -79,6 +94,8 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
             *("ec2:DescribeLaunchTemplateVersions", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups"),
             *("ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:RunInstances"),
         ),
+        # AWS PCS takes a reboot for a failure, and replaces the node.
+        repairs={INSTANCES: ("ec2:TerminateInstances",)},
     ),
     OwnerKind.EKS_NODEGROUP: OwnerActions(
         resources="eks:{account}:nodegroup/*",
@@ -87,6 +104,9 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         sizes=("eks:UpdateNodegroupConfig",),
         tags=("eks:TagResource",),
         untags=("eks:UntagResource",),
+        tag_underneath="eks:cluster-name",
+        # https://docs.aws.amazon.com/eks/latest/userguide/node-health.html
+        own_repair="EKS repairs them itself, with node_repair",
     ),
     OwnerKind.HYPERPOD_INSTANCE_GROUP: OwnerActions(
         resources="sagemaker:{account}:cluster/*",
@@ -100,6 +120,8 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         tag_suffix="/*",
         lists_nodes=True,
         passed_to="sagemaker.amazonaws.com",
+        # https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-resiliency-slurm-auto-resume.html
+        own_repair="HyperPod repairs them itself, with node_recovery",
     ),
     OwnerKind.BATCH_COMPUTE_ENVIRONMENT: OwnerActions(
         resources="batch:{account}:compute-environment/*",
@@ -107,6 +129,8 @@ OWNER_ACTIONS: Mapping[OwnerKind, OwnerActions] = {
         sizes=("batch:UpdateComputeEnvironment",),
         tags=("batch:TagResource",),
         untags=("batch:UntagResource",),
+        # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
+        own_repair="AWS Batch tries jobs again on other nodes, with attempts",
     ),
 }
 
@@ -151,16 +175,15 @@ class OwnerPermissions:
             actions = OWNER_ACTIONS[kind]
             single = actions.terminates if kind in terminates else ()
             permissions.write([*actions.sizes, *single], actions.resources)
-        if OwnerKind.EKS_NODEGROUP in self._kinds:
-            single = (_TERMINATE,) if OwnerKind.EKS_NODEGROUP in terminates else ()
-            owners = [group.owner_settings for group in self._groups if group.owner_kind is OwnerKind.EKS_NODEGROUP]
-            clusters = [Fn.select(0, Fn.split("/", owner.id)) for owner in owners if owner]
-            # The Auto Scaling groups underneath carry no tags of the node group, but the name of its cluster.
-            permissions.write(
-                [_RESUME, *single],
-                AUTO_SCALING_GROUPS,
-                tagged={"eks:cluster-name": clusters[0] if len(clusters) == 1 else clusters},
-            )
+            if actions.tag_underneath:
+                single = (_TERMINATE,) if kind in terminates else ()
+                owners = [group.owner_settings for group in self._groups if group.owner_kind is kind]
+                clusters = [Fn.select(0, Fn.split("/", owner.id)) for owner in owners if owner]
+                permissions.write(
+                    [_RESUME, *single],
+                    AUTO_SCALING_GROUPS,
+                    tagged={actions.tag_underneath: clusters[0] if len(clusters) == 1 else clusters},
+                )
 
     def grant_roles(self, role: iam.Role, passed: Mapping[OwnerKind, Collection[iam.IRole]]) -> None:
         """Let a role pass on the roles of nodes where a service asks for that with each size.

@@ -1,9 +1,10 @@
 """Which machine image fits a type's architecture and accelerators."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cdk_training_cluster.instance_types import InstanceTypeInfo
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
+from cdk_training_cluster.nodes.orchestrator_kind import ImageFamily, OrchestratorKind
 
 # AWS Deep Learning Base AMIs: driver, EFA installer and FSx client in one, no framework.
 # https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
@@ -66,24 +67,38 @@ def public_image(
         info: The facts about the type; architecture and accelerators decide.
         orchestrator: The orchestrator that launches the nodes. Default: - none.
     """
-    if orchestrator is OrchestratorKind.SLURM:
-        is_in_image = not info.has_neuron_devices and _has_open_driver(info)
-        return pcs_image(info.architectures[-1]) if is_in_image else None
-    if orchestrator is OrchestratorKind.BATCH and (info.has_neuron_devices or info.architectures[-1] != "x86_64"):
-        return None
+    return _IMAGES[orchestrator.traits.image_family](info)
+
+
+def _deep_learning_image(info: InstanceTypeInfo) -> PublicImage | None:
     if info.has_neuron_devices:
         return _neuron_image(info)
-    open_driver = _has_open_driver(info)
-    if info.has_nvidia_gpus and open_driver and orchestrator is OrchestratorKind.BATCH:
-        return PublicImage(
-            parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", root_gib=30, has_lustre_client=False
-        )
-    if info.has_nvidia_gpus and open_driver:
-        return PublicImage(
-            parameter_name=_NVIDIA_PARAMETER.format(architecture=info.architectures[-1]),
-            root_device_name="/dev/xvda",
-        )
-    return None
+    parameter = _NVIDIA_PARAMETER.format(architecture=info.architectures[-1])
+    return PublicImage(parameter_name=parameter, root_device_name="/dev/xvda") if _has_driven_gpus(info) else None
+
+
+def _pcs_image(info: InstanceTypeInfo) -> PublicImage | None:
+    is_in_image = not info.has_neuron_devices and _has_open_driver(info)
+    return pcs_image(info.architectures[-1]) if is_in_image else None
+
+
+def _ecs_image(info: InstanceTypeInfo) -> PublicImage | None:
+    if info.has_neuron_devices or info.architectures[-1] != "x86_64" or not _has_driven_gpus(info):
+        return None
+    return PublicImage(
+        parameter_name=_BATCH_PARAMETER, root_device_name="/dev/xvda", root_gib=30, has_lustre_client=False
+    )
+
+
+_IMAGES: Mapping[ImageFamily, Callable[[InstanceTypeInfo], PublicImage | None]] = {
+    ImageFamily.DEEP_LEARNING: _deep_learning_image,
+    ImageFamily.PCS: _pcs_image,
+    ImageFamily.ECS: _ecs_image,
+}
+
+
+def _has_driven_gpus(info: InstanceTypeInfo) -> bool:
+    return info.has_nvidia_gpus and _has_open_driver(info)
 
 
 def _has_open_driver(info: InstanceTypeInfo) -> bool:

@@ -46,9 +46,7 @@ def launch_layouts(
                 info,
                 efa=efa,
                 layout=group.interface_layout,
-                # The container of a multi-node job gets a network interface of its own on its node:
-                # https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
-                free_interface=orchestrator is OrchestratorKind.BATCH,
+                free_interface=orchestrator.traits.needs_free_interface,
             ),
             efa=efa,
             image=public_image(info, orchestrator) if group.machine_image is None else None,

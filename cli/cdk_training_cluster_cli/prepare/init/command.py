@@ -137,7 +137,7 @@ def run(file: Path | None, given: Given, *, zones: Zones, force: bool = False, a
     text = cluster_text(wanted)
     _check(text)
     place.write_text(text, encoding="utf-8")
-    price = "unknown: SageMaker has prices of its own" if KINDS[wanted.orchestrator].is_hyperpod else way.price
+    price = "unknown: SageMaker has prices of its own" if KINDS[wanted.orchestrator].traits.is_hyperpod else way.price
     files = file_system_for(wanted)
     month = "unknown" if files is None or files.usd_a_month is None else f"${usd(files.usd_a_month)} a month"
     stored = "" if files is None else f"File system: {files.name}, {files.capacity_gib:,} GiB; price {month}\n"
@@ -368,7 +368,7 @@ def _refusal(orchestrator: str, way: str) -> str:
         "training_plan": "capacity: {training_plan: {arn: arn:…}} in the file",
     }
     said = f"{kind.value} {cell.instead.format(**words)}"
-    return f"{said} (orchestrator: eks)" if way == "spot" and kind.is_hyperpod else said
+    return f"{said} (orchestrator: eks)" if way == "spot" and kind.traits.is_hyperpod else said
 
 
 def _size(option: str, text: str) -> int | None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, found, passed
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs
 from cdk_training_cluster_cli.prepare.preflight.quotas import Quota
@@ -48,14 +47,14 @@ def linked_roles(needs: Needs) -> Iterator[LinkedRole]:
         if kind in needs.nodes
     )
     fleets = any(group.capacity.owned_by_spot_fleet for group in needs.groups)
-    if _uses_auto_scaling(needs):
+    if any(kind in needs.nodes for kind in _ON_AUTO_SCALING):
         # A key's policy names the role, and KMS takes no principal that does not exist.
         by_hand = needs.cluster.encryption_key is not None
         made = "" if by_hand else "the first Auto Scaling group"
         yield LinkedRole(name="AWSServiceRoleForAutoScaling", service="autoscaling.amazonaws.com", made=made)
     if any(group.capacity.uses_spot for group in needs.groups):
         # Of AWS PCS no document says that it makes the role, which of EC2 only the console does.
-        by_hand = fleets or needs.orchestrator is OrchestratorKind.SLURM
+        by_hand = fleets or "AWS::PCS::ComputeNodeGroup" in needs.nodes
         made = "" if by_hand else "Auto Scaling's first Spot Instance"
         yield LinkedRole(name="AWSServiceRoleForEC2Spot", service="spot.amazonaws.com", made=made)
     if fleets:
@@ -93,12 +92,8 @@ _ROLES_OF_ORCHESTRATORS: Mapping[str, tuple[str, str, str]] = {
 """The service-linked role of each orchestrator, by the type of the resource that uses it: name, service and maker."""
 
 
-def _uses_auto_scaling(needs: Needs) -> bool:
-    own = needs.orchestrator is OrchestratorKind.NONE and not all(
-        group.capacity.owned_by_spot_fleet for group in needs.groups
-    )
-    # An EKS node group is run by an Auto Scaling group of EKS's.
-    return own or needs.orchestrator is OrchestratorKind.EKS
+# An EKS node group is run by an Auto Scaling group of EKS's.
+_ON_AUTO_SCALING = ("AWS::AutoScaling::AutoScalingGroup", "AWS::EKS::Nodegroup")
 
 
 def judge_role(role: LinkedRole, exists: bool) -> Verdict:

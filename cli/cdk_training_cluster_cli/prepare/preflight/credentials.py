@@ -4,13 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, passed, unknown
 from cdk_training_cluster_cli.prepare.preflight.hyperpod import route_tables, table_of
 from cdk_training_cluster_cli.prepare.preflight.needs import Needs
-
-# Where root alone has the nodes' role.
-_ORCHESTRATORS = (OrchestratorKind.NONE, OrchestratorKind.SLURM)
 
 
 def judge_sts(
@@ -50,7 +46,7 @@ def credential_checks(needs: Needs) -> Iterator[Check]:
         needs: What the cluster needs.
     """
     network = needs.cluster.network
-    if network is not None and needs.orchestrator in _ORCHESTRATORS:
+    if network is not None and needs.serves_job_role:
         yield Check(
             name=f"AWS STS from {network.subnet_id}",
             ask=partial(_ways_out, network.vpc_id),

@@ -69,6 +69,7 @@ class Needs:
         nodes: How many resources of each CloudFormation type its cluster stack has.
         reserved_functions: How many of its functions reserve concurrent executions, each one.
         orchestrator: The orchestrator that launches the nodes.
+        serves_job_role: Whether nodes give jobs credentials of the jobs' role, and those of their own to root alone.
     """
 
     file: str
@@ -79,6 +80,7 @@ class Needs:
     nodes: Mapping[str, int] = field(default_factory=dict)
     reserved_functions: int = 0
     orchestrator: OrchestratorKind = OrchestratorKind.NONE
+    serves_job_role: bool = True
 
     @property
     def region(self) -> str:
@@ -122,6 +124,7 @@ def needs_of(file: str, cluster: ClusterFile) -> Needs:
             foundation=made[cluster.foundation_stack_name],
             nodes=made[cluster.cluster_stack_name],
             orchestrator=stack.training_cluster.orchestrator.kind,
+            serves_job_role=stack.training_cluster.orchestrator.serves_job_role,
             reserved_functions=sum(each.reserved_concurrent_executions is not None for each in functions),
         )
 
@@ -133,7 +136,7 @@ def _group(fleet: NodeFleet) -> GroupNeed:
 
 def _images(cluster: ClusterFile, made: TrainingCluster) -> Iterator[ImageNeed]:
     written = {each.name: each.image for each in cluster.node_groups}
-    hyperpod = made.orchestrator.kind == OrchestratorKind.HYPERPOD_SLURM
+    hyperpod = cluster.orchestrator.hyperpod is not None and cluster.orchestrator.hyperpod.orchestrator == "slurm"
     for fleet in made.node_groups:
         dialect = made.orchestrator.dialect(fleet.node_group)
         image = written[fleet.node_group.name]

@@ -5,7 +5,6 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.eks.rules import REFUSED_ZONES
 from cdk_training_cluster.orchestrators.eks.settings import SUPPORT_ENDS, support_problem
 from cdk_training_cluster_cli.prepare.preflight.checks import Aws, Check, Verdict, failed, found, passed, unknown
@@ -147,7 +146,7 @@ def orchestrator_checks(needs: Needs, now: datetime) -> Iterator[Check]:
             ask=partial(_kubernetes_version, cluster.name),
             judge=partial(judge_kubernetes_version, eks.kubernetes_version, now.date()),
         )
-    if needs.orchestrator is OrchestratorKind.BATCH and network is not None:
+    if cluster.orchestrator.batch is not None and network is not None:
         yield Check(
             name=f"default security group of {network.vpc_id}",
             ask=partial(_default_group, network.vpc_id),

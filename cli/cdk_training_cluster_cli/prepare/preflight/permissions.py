@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.orchestrators.hyperpod.caller_permissions import EKS_ACTIONS, IMAGE_ACTIONS, KEY_ACTIONS
 from cdk_training_cluster_cli.prepare.preflight.checks import (
     Aws,
@@ -119,11 +118,14 @@ def actions_for(needs: Needs) -> tuple[str, ...]:
 
 def _hyperpod(needs: Needs) -> Iterator[str]:
     """Yield what SageMaker does with the credentials of whoever makes a HyperPod cluster."""
-    if needs.orchestrator is OrchestratorKind.HYPERPOD_EKS:
+    hyperpod = needs.cluster.orchestrator.hyperpod
+    if hyperpod is None:
+        return
+    if hyperpod.orchestrator == "eks":
         yield from EKS_ACTIONS
-    if needs.orchestrator.is_hyperpod and needs.cluster.encryption_key is not None:
+    if needs.cluster.encryption_key is not None:
         yield from KEY_ACTIONS
-    if needs.orchestrator.is_hyperpod and any(group.image != LATEST for group in needs.cluster.node_groups):
+    if any(group.image != LATEST for group in needs.cluster.node_groups):
         yield from IMAGE_ACTIONS
 
 

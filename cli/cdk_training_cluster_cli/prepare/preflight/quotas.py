@@ -303,7 +303,7 @@ def quota_checks(needs: Needs) -> Iterator[Check]:
     """
     yield from _orchestrator_checks(needs)
     # SageMaker's instances count against quotas of its own.
-    demands, without = vcpu_demands(() if needs.orchestrator.is_hyperpod else needs.groups)
+    demands, without = vcpu_demands(() if needs.orchestrator.traits.is_hyperpod else needs.groups)
     name = needs.cluster.name
     for quota, demand in demands.items():
         yield _check(quota, demand, needs.region, partial(_used_of, quota, name))
@@ -330,7 +330,7 @@ def _orchestrator_checks(needs: Needs) -> Iterator[Check]:
     if count:
         used = partial(_unless_made, needs.cluster.cluster_stack_name, _eks_clusters, count)
         yield _check(_EKS_CLUSTERS, Demand(least=count, most=count), needs.region, used)
-    if needs.orchestrator.is_hyperpod:
+    if needs.orchestrator.traits.is_hyperpod:
         for group in needs.groups:
             for name in group.instance_types:
                 yield Check(

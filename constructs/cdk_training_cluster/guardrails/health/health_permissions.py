@@ -1,6 +1,6 @@
 """What the health function may do, and what nodes may report and complete."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import cast
 
 from aws_cdk import aws_iam as iam
@@ -9,40 +9,13 @@ from constructs import Construct, IConstruct
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.functions import (
-    AUTO_SCALING_GROUPS,
-    INSTANCES,
+    OWNER_ACTIONS,
     ClusterPermissions,
     OwnedGroup,
     OwnerPermissions,
 )
 from cluster_contract.health import REPORT_DETAIL_TYPE, report_source
-from cluster_contract.owners import OwnerKind
 from cluster_contract.tags import CLUSTER_TAG, FAULTS_TAG, VERIFIED_TAG
-
-_REPAIRS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
-    OwnerKind.AUTO_SCALING_GROUP: {
-        AUTO_SCALING_GROUPS: (
-            "autoscaling:EnterStandby",
-            "autoscaling:ExitStandby",
-            "autoscaling:TerminateInstanceInAutoScalingGroup",
-        ),
-        INSTANCES: ("ec2:RebootInstances",),
-    },
-    OwnerKind.SPOT_FLEET: {INSTANCES: ("ec2:TerminateInstances",)},
-    # AWS PCS takes a reboot for a failure, and replaces the node.
-    OwnerKind.PCS_COMPUTE_NODE_GROUP: {INSTANCES: ("ec2:TerminateInstances",)},
-}
-"""What repairs nodes, by the kind of their owner and what it changes. EKS, HyperPod and Batch repair their own."""
-
-_ENDS: Mapping[OwnerKind, Mapping[str, tuple[str, ...]]] = {
-    OwnerKind.AUTO_SCALING_GROUP: {
-        AUTO_SCALING_GROUPS: ("autoscaling:ExitStandby", "autoscaling:TerminateInstanceInAutoScalingGroup")
-    }
-}
-"""What ends repairs that began before the policy no longer let the function act: no other owner has a Standby."""
-
-REPAIRED_KINDS = frozenset(_REPAIRS)
-"""The kinds of owners whose nodes the function repairs."""
 
 
 class HealthPermissions:
@@ -63,7 +36,7 @@ class HealthPermissions:
         self._cluster_name = cluster_name
         self._owners = OwnerPermissions(groups)
         self._kinds = sorted({group.owner_kind for group in groups})
-        self._changes = _REPAIRS if act else _ENDS
+        self._act = act
 
     def grant(self, role: iam.Role) -> None:
         """Give the permissions to the function's role."""
@@ -73,7 +46,8 @@ class HealthPermissions:
         permissions.read(sorted({*self._owners.reads(), "ec2:DescribeInstanceStatus", "ec2:DescribeInstances"}))
         changes: dict[str, set[str]] = {}
         for kind in self._kinds:
-            for resources, actions in self._changes.get(kind, {}).items():
+            owner = OWNER_ACTIONS[kind]
+            for resources, actions in (owner.repairs if self._act else owner.repair_ends).items():
                 changes.setdefault(resources, set()).update(actions)
         for resources, allowed in changes.items():
             permissions.write(sorted(allowed), resources)

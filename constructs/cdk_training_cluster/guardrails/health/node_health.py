@@ -16,12 +16,16 @@ from constructs import Construct
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.core.encryption import KeyUser, allow
 from cdk_training_cluster.core.times import to_duration
-from cdk_training_cluster.functions import Guardrail, GuardrailArguments, GuardrailSpec, OwnedGroup, Silence, Watch
-from cdk_training_cluster.guardrails.health.health_permissions import (
-    REPAIRED_KINDS,
-    HealthPermissions,
-    let_nodes_report,
+from cdk_training_cluster.functions import (
+    OWNER_ACTIONS,
+    Guardrail,
+    GuardrailArguments,
+    GuardrailSpec,
+    OwnedGroup,
+    Silence,
+    Watch,
 )
+from cdk_training_cluster.guardrails.health.health_permissions import HealthPermissions, let_nodes_report
 from cdk_training_cluster.guardrails.health.health_policy import HealthPolicy
 from cdk_training_cluster.nodes import NodeFleet
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import let_nodes_complete_actions
@@ -31,7 +35,7 @@ from cluster_contract.aliases import EVENTS_ALIAS
 from cluster_contract.health import DRAIN_HOOK, REPORT_DETAIL_TYPE, report_source
 from cluster_contract.health_settings import HealthFunctionSettings, HealthMetric
 from cluster_contract.metrics import NODE_METRICS
-from cluster_contract.owners import OwnedGroupSettings, OwnerKind
+from cluster_contract.owners import OwnedGroupSettings
 from cluster_contract.state import StatePart
 
 # Lambda keeps an event that the function has no time for; a report that comes later than that is sent again.
@@ -79,16 +83,6 @@ _FAILED_VERIFICATIONS = Watch(
     "would not have, at most three of a group a day. Any other waits for you, unless the health policy repairs it: "
     "mend what the checks name and run `cluster-node verify` on it, or terminate it",
 )
-
-
-# https://docs.aws.amazon.com/eks/latest/userguide/node-health.html,
-# https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-resiliency-slurm-auto-resume.html and
-# https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
-_REPAIRED_BY = {
-    OwnerKind.EKS_NODEGROUP: "EKS repairs them itself, with node_repair",
-    OwnerKind.HYPERPOD_INSTANCE_GROUP: "HyperPod repairs them itself, with node_recovery",
-    OwnerKind.BATCH_COMPUTE_ENVIRONMENT: "AWS Batch tries jobs again on other nodes, with attempts",
-}
 
 
 class NodeHealth(Guardrail):
@@ -172,10 +166,10 @@ class NodeHealth(Guardrail):
             raise ValueError("fleets must hold the nodes of at least one group, got none")
         self.policy: HealthPolicy = policy or HealthPolicy()
         groups = {fleet.node_group.name: OwnedGroup(owner=fleet.owner_settings) for fleet in fleets}
-        if self.policy.act and not any(group.owner_kind in REPAIRED_KINDS for group in groups.values()):
+        if self.policy.act and not any(OWNER_ACTIONS[group.owner_kind].repairs for group in groups.values()):
             raise ValueError(
                 "act of the health policy must be left out: no node group has nodes that the function can repair, "
-                f"and {_REPAIRED_BY[next(iter(groups.values())).owner_kind]}"
+                f"and {OWNER_ACTIONS[next(iter(groups.values())).owner_kind].own_repair}"
             )
         settings = HealthFunctionSettings(
             cluster=cluster_name,

@@ -67,7 +67,7 @@ class NodeGroupContext:
             words: What sentences call settings. Default: - what Python calls them.
             orchestrator: The orchestrator that launches its nodes. Default: - none: Auto Scaling groups do.
         """
-        if orchestrator.is_hyperpod and group.placement is None:
+        if orchestrator.traits.is_hyperpod and group.placement is None:
             # It takes no placement group, which some ways to buy would ask for.
             group = replace(group, placement=Placement.NONE)
         infos: list[InstanceTypeInfo] = []
@@ -173,7 +173,7 @@ class ClusterContext:
             orchestrator: The orchestrator that launches the nodes. Default: - none: Auto Scaling groups do.
         """
         # EC2 writes the network traffic of HyperPod's nodes into SageMaker's account: it cannot be asked here.
-        default = replace(default_idle_policy(), host_activity=not orchestrator.is_hyperpod)
+        default = replace(default_idle_policy(), host_activity=not orchestrator.traits.is_hyperpod)
         whole = (policy or IdlePolicy()).over(default)
         nodes = [
             NodeGroupContext.of(

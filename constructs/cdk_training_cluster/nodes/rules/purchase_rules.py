@@ -85,7 +85,7 @@ def _several_types_in_a_placement_group(context: NodeGroupContext) -> Iterator[s
 )
 def _apart(context: NodeGroupContext) -> Iterator[str]:
     group = context.group
-    alone = context.orchestrator.is_hyperpod or group.gpu_sharing is not None
+    alone = context.orchestrator.traits.is_hyperpod or group.gpu_sharing is not None
     # A reservation in a placement group decides the placement of the nodes that use it.
     is_chosen = group.placement is Placement.NONE and group.capacity.keeps_together
     if alone or not is_chosen or group.capacity.placement_group is not None:

@@ -14,16 +14,12 @@ _MIG_GUIDE = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide"
 SHARING_RULES: Rules[NodeGroupContext] = Rules()
 
 
-_ORCHESTRATORS = (OrchestratorKind.SLURM, OrchestratorKind.EKS)
-"""The orchestrators that give a job a part of a GPU: by gres, or by NVIDIA's device plugin."""
-
-
 @SHARING_RULES.rule("sharingOrchestrator", "https://slurm.schedmd.com/gres.html", "gpu_sharing")
 def _orchestrator_that_shares(context: NodeGroupContext) -> Iterator[str]:
-    if context.group.gpu_sharing is not None and context.orchestrator not in _ORCHESTRATORS:
+    if context.group.gpu_sharing is not None and not context.orchestrator.traits.shares_gpus:
         yield (
             f"gpu_sharing must be left out with {context.orchestrator.value}, where a job gets whole GPUs: use "
-            f"{' or '.join(each.value for each in _ORCHESTRATORS)}"
+            f"{' or '.join(each.value for each in OrchestratorKind if each.traits.shares_gpus)}"
         )
 
 
@@ -38,13 +34,8 @@ def _gpus_to_share(context: NodeGroupContext) -> Iterator[str]:
 @SHARING_RULES.rule("mpsOfOneGpu", "https://slurm.schedmd.com/gres.html#MPS_Management", level=Level.WARNING)
 def _several_gpus_with_mps(context: NodeGroupContext) -> Iterator[str]:
     sharing = context.group.gpu_sharing
-    if (
-        sharing is None
-        or sharing.method is not SharingMethod.MPS
-        or context.orchestrator is not OrchestratorKind.SLURM
-    ):
-        return
-    for info in context.infos:
+    is_mps = sharing is not None and sharing.method is SharingMethod.MPS
+    for info in context.infos if is_mps and context.orchestrator.traits.shares_one_gpu_with_mps else ():
         if info.nvidia_gpu_count > 1:
             yield (
                 f"gpu_sharing is {context.words.call('GpuSharing.mps()')} for {info.name} with "

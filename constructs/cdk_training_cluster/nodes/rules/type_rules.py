@@ -8,7 +8,6 @@ from cdk_training_cluster.instance_types import AcceleratorKind, InstanceTypeInf
 from cdk_training_cluster.network import network_interfaces
 from cdk_training_cluster.nodes.images import public_image
 from cdk_training_cluster.nodes.layouts import launch_layouts, wants_efa
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
 from cdk_training_cluster.nodes.rules.context import NodeGroupContext
 from cdk_training_cluster.validation.checks import is_unknown
 from cdk_training_cluster.validation.rule import Level, Rule, Rules
@@ -25,15 +24,8 @@ IMAGE_AT_LAUNCH = (
 )
 """What is wrong with an image whose id only a launch would find, in a Spot Fleet."""
 
-# What EKS gives its own images: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
-_EKS_ROOT_GIB = 20
-
 # Families that the Spot market seldom has.
 _RARE_ON_SPOT = ("p5", "p6")
-
-# What starts a job has to configure it: on Slurm the prolog of the page of AWS PCS.
-_IMEX_ON_EKS = "install NVIDIA's DRA driver"
-_IMEX_SERVICE = "start the service nvidia-imex for each job, with Slurm in a prolog"
 
 _USER_GUIDE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide"
 _AUTO_SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide"
@@ -233,8 +225,8 @@ def _efa_unused(context: NodeGroupContext) -> Iterator[str]:
 )
 def _imex(context: NodeGroupContext) -> Iterator[str]:
     linked = [info.name for info in context.infos if info.has_nvidia_gpus and info.ultraserver_sizes]
-    if linked and context.group.count > 1 and not context.orchestrator.is_hyperpod:
-        mend = _IMEX_ON_EKS if context.orchestrator is OrchestratorKind.EKS else _IMEX_SERVICE
+    mend = context.orchestrator.traits.imex
+    if linked and context.group.count > 1 and mend:
         yield (
             f"NVLink between nodes of {' and '.join(linked)} needs NVIDIA IMEX with the addresses of each job's "
             "nodes, which this library does not set up: without it jobs use NVLink within a node and EFA between "
@@ -266,9 +258,9 @@ def _root_volume(context: NodeGroupContext) -> Iterator[str]:
     if size is None or is_unknown(size) or context.group.machine_image is not None:
         return
     images = [public_image(info, context.orchestrator) for info in context.infos]
-    wanted = max((image.root_gib for image in images if image is not None), default=0)
-    if context.orchestrator is OrchestratorKind.EKS:
-        wanted = _EKS_ROOT_GIB
+    wanted = context.orchestrator.traits.image_gib or max(
+        (image.root_gib for image in images if image is not None), default=0
+    )
     if size < wanted:
         yield (
             f"root_volume_gib is {size}, less than the {wanted} that AWS suggests for its image: EC2 launches no "

@@ -8,7 +8,7 @@ from constructs import Construct
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import HERE, in_this_region
 from cdk_training_cluster.nodes.node_role import make_node_role
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodOrchestration
 from cluster_contract.tags import CLUSTER_TAG
 
 _POLICY: Final = "AmazonSageMakerClusterInstanceRolePolicy"
@@ -43,12 +43,12 @@ _PODS: Final = (
 )
 
 
-def make_execution_role(scope: Construct, kind: OrchestratorKind, *, cluster_name: str) -> iam.Role:
+def make_execution_role(scope: Construct, orchestration: HyperPodOrchestration, *, cluster_name: str) -> iam.Role:
     """Make the role of a HyperPod cluster's nodes.
 
     Args:
         scope: The cluster.
-        kind: Where jobs run.
+        orchestration: What runs jobs.
         cluster_name: The value of the tag on the cluster.
     """
     role = make_node_role(scope, services=["sagemaker.amazonaws.com"])
@@ -58,7 +58,7 @@ def make_execution_role(scope: Construct, kind: OrchestratorKind, *, cluster_nam
         f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{_POLICY}]",
         "HyperPod's own policy, which AWS requires and extends as the service needs more.",
     )
-    pods = _PODS if kind is OrchestratorKind.HYPERPOD_EKS else ()
+    pods = _PODS if orchestration is HyperPodOrchestration.EKS else ()
     role.add_to_policy(
         iam.PolicyStatement(actions=sorted((*_NETWORK, *pods)), resources=["*"], conditions=in_this_region())
     )

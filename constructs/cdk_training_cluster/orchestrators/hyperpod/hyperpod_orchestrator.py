@@ -85,7 +85,7 @@ class HyperPodOrchestrator(Orchestrator):
 
     def make_role(self, base: ClusterBase) -> iam.Role:
         """Make the execution role."""
-        return make_execution_role(base.scope, self.kind, cluster_name=base.cluster_name)
+        return make_execution_role(base.scope, self.settings.orchestrator, cluster_name=base.cluster_name)
 
     def make_job_role(self, base: ClusterBase, role: iam.Role) -> iam.Role:
         """Make the role of jobs' pods on EKS; on Slurm jobs have the execution role."""
@@ -167,7 +167,7 @@ class HyperPodOrchestrator(Orchestrator):
             node_group=group.name,
             set_up=set_up.user_data.render(),
             role=fleet.role,
-            kind=self.kind,
+            orchestration=self.settings.orchestrator,
         )
         plan = group.capacity.training_plan_arn
         image = None if group.machine_image is None else group.machine_image.get_image(fleet).image_id

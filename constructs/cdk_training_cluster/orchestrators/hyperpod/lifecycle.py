@@ -25,7 +25,7 @@ from constructs import Construct
 
 from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.nodes.bootstrap.node_bootstrap import failure_metric
-from cdk_training_cluster.nodes.orchestrator_kind import OrchestratorKind
+from cdk_training_cluster.orchestrators.hyperpod.settings import HyperPodOrchestration
 from cluster_contract.metrics import node_namespace
 
 MAX_PARAMETER_BYTES: Final = 8192
@@ -60,7 +60,13 @@ _NAME: Final = "set_up.sh"
 
 
 def make_lifecycle(
-    scope: Construct, *, cluster_name: str, node_group: str, set_up: str, role: iam.IRole, kind: OrchestratorKind
+    scope: Construct,
+    *,
+    cluster_name: str,
+    node_group: str,
+    set_up: str,
+    role: iam.IRole,
+    orchestration: HyperPodOrchestration,
 ) -> dict[str, str]:
     """Make the script of a node group, and the parameter with what it runs.
 
@@ -70,7 +76,7 @@ def make_lifecycle(
         node_group: The node group's name.
         set_up: The shell script that it holds.
         role: The nodes' role, which is given what the script needs.
-        kind: Where jobs run: nodes for Slurm are set up by HyperPod first.
+        orchestration: What runs jobs: nodes for Slurm are set up by HyperPod first.
 
     Returns:
         The group's `LifeCycleConfig`.
@@ -112,7 +118,7 @@ def make_lifecycle(
     )
     # Nodes for Slurm are set up by HyperPod, which then runs an extension; on EKS the script is the whole set-up.
     # https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-getting-started-slurm-cli.html
-    moment = "OnInitComplete" if kind is OrchestratorKind.HYPERPOD_SLURM else "OnCreate"
+    moment = "OnInitComplete" if orchestration is HyperPodOrchestration.SLURM else "OnCreate"
     return {"SourceS3Uri": f"s3://{location.bucket_name}/{folder}", moment: _NAME}
 
 
