@@ -9,41 +9,27 @@ from aws_cdk import Stack
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match
 
-from cdk_training_cluster import (
-    BillingAlarms,
-    Budget,
-    CheckpointWatch,
-    ClusterPower,
-    ClusterSpend,
-    DatasetHydration,
-    IdleStop,
-    NodeHealth,
-    WeeklyCostReport,
-)
+from cdk_training_cluster import Budget, ClusterPower, ClusterSpend, NodeHealth
 from cdk_training_cluster.functions import Guardrail, Watch
 from cdk_training_cluster.guardrails import GUARDRAILS
 from cdk_training_cluster.guardrails.power import PowerGroup
-from checkpoint_scene import exported_checkpoints
 from fleet_scene import bought
-from hydrated_files import hydrated_file_system
+from public_calls import RIGHT
 from synthesis import new_stack, only, resources
 
 _GROUPS = {"workers": PowerGroup(count=8)}
-_MAKE: dict[type[Guardrail], Callable[..., Guardrail]] = {
-    ClusterPower: lambda *at, **topic: ClusterPower(*at, cluster_name="pod", groups=_GROUPS, **topic),
-    IdleStop: lambda *at, **topic: IdleStop(*at, cluster_name="pod", **topic),
-    NodeHealth: lambda *at, **topic: NodeHealth(*at, cluster_name="pod", fleets=[bought(at[0]).fleet], **topic),
-    BillingAlarms: lambda *at, **topic: BillingAlarms(*at, name="pod", budget=Budget(monthly_usd=100), **topic),
-    WeeklyCostReport: lambda *at, **topic: WeeklyCostReport(*at, cluster_name="pod", **topic),
-    CheckpointWatch: lambda *at, **topic: CheckpointWatch(
-        *at, cluster_name="pod", checkpoints=exported_checkpoints(at[0]), **topic
-    ),
-    DatasetHydration: lambda *at, **topic: DatasetHydration(
-        *at, cluster_name="pod", file_system=hydrated_file_system(at[0]), **topic
-    ),
-    ClusterSpend: lambda *at, **topic: ClusterSpend(
-        *at, cluster_name="pod", budget=Budget(monthly_usd=100, max_usd_per_hour=5), **topic
-    ),
+# Arguments of guardrails in place of those in `public_calls`, which make a cluster with guardrails of its own.
+_ARGUMENTS: dict[type[Guardrail], Callable[[Stack], dict[str, Any]]] = {
+    ClusterPower: lambda stack: {"cluster_name": "pod", "groups": _GROUPS, "alert_topic": sns.Topic(stack, "T")},
+    NodeHealth: lambda stack: {
+        "cluster_name": "pod",
+        "fleets": [bought(stack).fleet],
+        "alert_topic": sns.Topic(stack, "T"),
+    },
+    ClusterSpend: lambda stack: {
+        **RIGHT["ClusterSpend"](stack),
+        "budget": Budget(monthly_usd=100, max_usd_per_hour=5),
+    },
 }
 _WATCHES = [(kind, watch) for kind in GUARDRAILS for watch in kind.spec.watches]
 
@@ -53,7 +39,7 @@ def stacks() -> dict[type[Guardrail], Stack]:
     """Return a stack for each kind, with one guardrail in it."""
     made = {kind: new_stack() for kind in GUARDRAILS}
     for kind, stack in made.items():
-        _MAKE[kind](stack, "It", alert_topic=sns.Topic(stack, "Alerts"))
+        kind(stack, "It", **_ARGUMENTS.get(kind, RIGHT[kind.__name__])(stack))
     return made
 
 
