@@ -179,11 +179,8 @@ class OwnerPermissions:
                 single = (_TERMINATE,) if kind in terminates else ()
                 owners = [group.owner_settings for group in self._groups if group.owner_kind is kind]
                 clusters = [Fn.select(0, Fn.split("/", owner.id)) for owner in owners if owner]
-                permissions.write(
-                    [_RESUME, *single],
-                    AUTO_SCALING_GROUPS,
-                    tagged={actions.tag_underneath: clusters[0] if len(clusters) == 1 else clusters},
-                )
+                tagged = {actions.tag_underneath: clusters[0] if len(clusters) == 1 else clusters}
+                permissions.write([_RESUME, *single], AUTO_SCALING_GROUPS, tagged=tagged)
 
     def grant_roles(self, role: iam.Role, passed: Mapping[OwnerKind, Collection[iam.IRole]]) -> None:
         """Let a role pass on the roles of nodes where a service asks for that with each size.

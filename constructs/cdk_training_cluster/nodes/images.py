@@ -78,8 +78,7 @@ def _deep_learning_image(info: InstanceTypeInfo) -> PublicImage | None:
 
 
 def _pcs_image(info: InstanceTypeInfo) -> PublicImage | None:
-    is_in_image = not info.has_neuron_devices and _has_open_driver(info)
-    return pcs_image(info.architectures[-1]) if is_in_image else None
+    return pcs_image(info.architectures[-1]) if not info.has_neuron_devices and _has_open_driver(info) else None
 
 
 def _ecs_image(info: InstanceTypeInfo) -> PublicImage | None:

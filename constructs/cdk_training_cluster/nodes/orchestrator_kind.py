@@ -25,7 +25,7 @@ class OrchestratorTraits:
             chooses none.
         needs_free_interface: Whether a job gets a network interface of its own on each of its nodes.
         shares_gpus: Whether it gives a job a part of a GPU.
-        shares_one_gpu_with_mps: Whether it gives out the MPS shares of one GPU of a node at a time.
+        shares_one_mps_gpu: Whether it gives out the MPS shares of one GPU of a node at a time.
         imex: How NVIDIA IMEX is set up for a job. Empty: the service sets it up.
     """
 
@@ -35,7 +35,7 @@ class OrchestratorTraits:
     image_gib: int = 0
     needs_free_interface: bool = False
     shares_gpus: bool = False
-    shares_one_gpu_with_mps: bool = False
+    shares_one_mps_gpu: bool = False
     imex: str = "start the service nvidia-imex for each job, with Slurm in a prolog"
 
 
@@ -50,10 +50,7 @@ class OrchestratorKind(Enum):
 
     NONE = "Auto Scaling groups", OrchestratorTraits(runs_jobs=False)
     # It gives out parts of a GPU by gres.
-    SLURM = (
-        "AWS PCS",
-        OrchestratorTraits(image_family=ImageFamily.PCS, shares_gpus=True, shares_one_gpu_with_mps=True),
-    )
+    SLURM = "AWS PCS", OrchestratorTraits(image_family=ImageFamily.PCS, shares_gpus=True, shares_one_mps_gpu=True)
     # NVIDIA's device plugin gives out parts of a GPU.
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
     EKS = "Amazon EKS", OrchestratorTraits(image_gib=20, shares_gpus=True, imex="install NVIDIA's DRA driver")
@@ -65,6 +62,5 @@ class OrchestratorKind(Enum):
     def __new__(cls, words: str, traits: OrchestratorTraits) -> Self:
         """Make a kind with its words for a value."""
         kind = object.__new__(cls)
-        kind._value_ = words
-        kind.traits = traits
+        kind._value_, kind.traits = words, traits
         return kind

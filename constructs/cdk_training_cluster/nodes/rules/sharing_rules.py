@@ -35,7 +35,7 @@ def _gpus_to_share(context: NodeGroupContext) -> Iterator[str]:
 def _several_gpus_with_mps(context: NodeGroupContext) -> Iterator[str]:
     sharing = context.group.gpu_sharing
     is_mps = sharing is not None and sharing.method is SharingMethod.MPS
-    for info in context.infos if is_mps and context.orchestrator.traits.shares_one_gpu_with_mps else ():
+    for info in context.infos if is_mps and context.orchestrator.traits.shares_one_mps_gpu else ():
         if info.nvidia_gpu_count > 1:
             yield (
                 f"gpu_sharing is {context.words.call('GpuSharing.mps()')} for {info.name} with "

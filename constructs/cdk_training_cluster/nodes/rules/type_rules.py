@@ -257,10 +257,8 @@ def _root_volume(context: NodeGroupContext) -> Iterator[str]:
     size = context.group.root_volume_gib
     if size is None or is_unknown(size) or context.group.machine_image is not None:
         return
-    images = [public_image(info, context.orchestrator) for info in context.infos]
-    wanted = context.orchestrator.traits.image_gib or max(
-        (image.root_gib for image in images if image is not None), default=0
-    )
+    images = filter(None, (public_image(info, context.orchestrator) for info in context.infos))
+    wanted = context.orchestrator.traits.image_gib or max((image.root_gib for image in images), default=0)
     if size < wanted:
         yield (
             f"root_volume_gib is {size}, less than the {wanted} that AWS suggests for its image: EC2 launches no "
