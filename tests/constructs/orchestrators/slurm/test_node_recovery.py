@@ -96,15 +96,20 @@ def _counted(node: SlurmNode) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("reason", "step"), [("Prolog error", "Slurm's prolog"), ("Kill task failed", "the end of a job")]
+    ("reason", "of_job", "step"),
+    [
+        ("Prolog error", "", "Slurm's prolog"),
+        ("Kill task failed", "", "the end of a job"),
+        ("Kill task failed", " (JobId=7 StepId=batch)", "the end of a job"),
+    ],
 )
 def test_a_drain_that_slurm_alone_makes_is_taken_back_twice_and_then_counted(
-    node: SlurmNode, reason: str, step: str
+    node: SlurmNode, reason: str, of_job: str, step: str
 ) -> None:
     """As where slurmd is restarted in a prolog. Nobody else would take it back, and the node is billed."""
     _with_reports(node)
     for drained in range(1, 4):
-        node.write("shown", _SHOWN.format(reason))
+        node.write("shown", _SHOWN.format(reason + of_job))
         for _ in range(2):
             _minutes_pass(node)
             assert node.slurm_runs(HEALTH_CHECK) == 0
@@ -121,7 +126,7 @@ def test_a_drain_that_slurm_alone_makes_is_taken_back_twice_and_then_counted(
     assert node.slurm_runs(PROLOG) != 0
     assert sentence in node.asked[-1]
     for _ in range(3):
-        node.write("shown", _SHOWN.format(reason))
+        node.write("shown", _SHOWN.format(reason + of_job))
         _minutes_pass(node)
         node.slurm_runs(HEALTH_CHECK)
     assert (_resumes(node), len(_counted(node))) == (2, 1)
@@ -148,7 +153,7 @@ def test_a_node_is_taken_back_when_the_last_process_of_its_jobs_has_ended_and_an
     _with_reports(node)
     node.jobs_run((PROLOG, 1), (EPILOG, 1))
     node.command("pgrep", pgrep)
-    node.write("shown", _SHOWN.format("Kill task failed").replace("IDLE", state))
+    node.write("shown", _SHOWN.format("Kill task failed (JobId=7 StepId=0)").replace("IDLE", state))
     for _ in range(4):
         _minutes_pass(node)
         assert node.slurm_runs(HEALTH_CHECK) == 0
@@ -162,7 +167,7 @@ def test_a_node_is_taken_back_when_the_last_process_of_its_jobs_has_ended_and_an
         if each
     ]
     node.command("pgrep", "exit 1")
-    node.write("shown", _SHOWN.format("Kill task failed"))
+    node.write("shown", _SHOWN.format("Kill task failed (JobId=7 StepId=0)"))
     assert node.slurm_runs(HEALTH_CHECK) == 0
     assert _resumes(node) == 1
 
@@ -174,6 +179,7 @@ def test_a_node_is_taken_back_when_the_last_process_of_its_jobs_has_ended_and_an
         (_SHOWN.format("Prolog error").replace("IDLE", "MIXED"), lambda _: None),
         (_SHOWN.format("Prolog error, said an operator"), lambda _: None),
         (_SHOWN.format("Kill task failed, said an operator"), lambda _: None),
+        (_SHOWN.format("Kill task failed (again)"), lambda _: None),
         (_SHOWN.format("Kill task failed"), lambda node: node.command("stat", "echo tmpfs")),
         (_SHOWN.format("Prolog error").replace("IDLE+DRAIN", "IDLE"), lambda _: None),
     ],

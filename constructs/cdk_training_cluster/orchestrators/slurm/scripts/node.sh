@@ -27,6 +27,8 @@ OPERATOR=$RUN_DIR/drain/operator
 # https://slurm.schedmd.com/slurm.conf.html#OPT_UnkillableStepTimeout
 KILL_FAILED='Kill task failed'
 declare -A SLURM_REASONS=(['Prolog error']="Slurm's prolog" [$KILL_FAILED]="the end of a job")
+# Slurm 26.05 adds the job to a reason, and every version adds who gave it and when.
+OF_JOB='( \(JobId=[0-9]+ StepId=[A-Za-z0-9.+]+\))? \['
 # When Slurm was last asked for the node's reason, and a line for each such drain since the boot. After the last that is
 # taken back the cause is another one.
 ASKED=$RUN_DIR/slurm-asked SLURM_DRAINS=$RUN_DIR/slurm-drains
@@ -92,7 +94,7 @@ take_over() {
   mkdir -p "$RUN_DIR"
   touch "$ASKED"
   shown=$(slurm --oneliner show node "$SLURMD_NODENAME") || return 0
-  if [[ ! $shown =~ \+DRAIN.*\ Reason=([A-Za-z\ ]+)\ \[ ]]; then return 0; fi
+  if [[ ! $shown =~ \+DRAIN.*\ Reason=([A-Za-z\ ]+)$OF_JOB ]]; then return 0; fi
   reason=${BASH_REMATCH[1]}
   if [[ -z ${SLURM_REASONS[$reason]:-} ]]; then return 0; fi
   touch "$SLURM_DRAINS"
@@ -100,7 +102,7 @@ take_over() {
   if ((times > DRAINS_TAKEN_BACK)); then return 0; fi
   echo "Slurm drained the node for '$reason'" | tee -a "$SLURM_DRAINS" >&2
   if ((times < DRAINS_TAKEN_BACK)); then
-    printf '%s\n' "$reason" >>"$REASONS"
+    printf '%s\n' "$reason${BASH_REMATCH[2]}" >>"$REASONS"
     return 0
   fi
   # As a step of the set-up that failed: counted, and seen by the checks before a job, so that nothing resumes the node.
@@ -126,7 +128,7 @@ processes_of_jobs() {
 # wait_for_processes SHOWN: fails while processes of jobs keep the node from a recovery, and tells an operator once.
 wait_for_processes() {
   local left
-  if [[ $1 != *"Reason=$KILL_FAILED ["* ]]; then return 0; fi
+  if [[ ! $1 =~ Reason=$KILL_FAILED$OF_JOB ]]; then return 0; fi
   left=$(processes_of_jobs | tr '\n' ' ' | tr -cd '[:print:]' | cut -c 1-300)
   if [[ -z $left ]]; then return 0; fi
   # In other states jobs run here, and the processes may be theirs.
