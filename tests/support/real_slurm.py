@@ -1,5 +1,6 @@
 """Debian's Slurm with virtual nodes, under the configuration that a cluster's construct emits."""
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -115,6 +116,25 @@ class RealSlurm(SlurmMachines):
         shutil.rmtree(self.folder(node) / DRAIN[1:], ignore_errors=True)
         self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait_for_state(node, "IDLE")
+
+    def let_minutes_pass(self, node: str) -> None:
+        """Make the files of a node old for which it waits before it looks at its reason again.
+
+        Args:
+            node: Its name.
+        """
+        for waits in ("run/cdk-training-cluster/slurm-asked", "state/slurm-reasons"):
+            for each in self.folder(node).glob(waits):
+                os.utime(each, (0, 0))
+
+    def is_taken_back(self, node: str) -> bool:
+        """Return whether a node that was drained takes jobs again, after the minutes that it waits.
+
+        Args:
+            node: Its name.
+        """
+        self.let_minutes_pass(node)
+        return "DRAIN" not in self.shown("node", node)["State"]
 
     def hosts(self, text: str) -> list[str]:
         """Return the nodes of a list as Slurm writes it: `workers-[1-2]`.

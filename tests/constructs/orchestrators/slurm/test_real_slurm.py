@@ -226,16 +226,8 @@ def test_a_node_whose_prolog_is_lost_is_drained_by_slurm_and_taken_back(slurm: R
     [node] = set(slurm.run("sinfo", "--noheader", "--states=drain", "--format=%N").split())
     assert slurm.shown("node", node)["Reason"] == "Prolog error"
     assert slurm.output(job).strip() != f"on {node}"
-
-    def is_taken_back() -> bool:
-        # In place of the minutes that the node waits.
-        for waits in ("run/cdk-training-cluster/slurm-asked", "state/slurm-reasons"):
-            for each in slurm.folder(node).glob(waits):
-                os.utime(each, (0, 0))
-        return "DRAIN" not in slurm.shown("node", node)["State"]
-
     with slurm.timed("a prolog is lost: its node is taken back, but for the minutes that it waits"):
-        slurm.wait_for(f"{node} is taken back", is_taken_back)
+        slurm.wait_for(f"{node} is taken back", lambda: slurm.is_taken_back(node))
     slurm.wait_for_state(node, "IDLE")
 
 
