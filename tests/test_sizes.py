@@ -22,7 +22,7 @@ LIMITS = {
     "cli/cdk_training_cluster_cli/operate": 695,
     "cli/cdk_training_cluster_cli/pictures": 420,
     "cli/cdk_training_cluster_cli/prepare": 2290,
-    "cluster_file/cdk_training_cluster_file": 2240,
+    "cluster_file/cdk_training_cluster_file": 2185,
     "constructs/cdk_training_cluster": 90,
     "constructs/cdk_training_cluster/capacity": 335,
     "constructs/cdk_training_cluster/cluster": 670,

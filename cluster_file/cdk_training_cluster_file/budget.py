@@ -4,30 +4,26 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cdk_training_cluster import Budget, OnExceed
-from cdk_training_cluster.guardrails.money.budget import MONTHLY_USD, THRESHOLD, USD, WARNING_MINUTES
+from cdk_training_cluster import Budget
 from cdk_training_cluster_file import fields
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import Flag
-from cdk_training_cluster_file.forms import within
 from cdk_training_cluster_file.model_base import Settings
 
-_Usd = Annotated[float, within(USD)]
-_Percent = Annotated[float, within(THRESHOLD)]
 
-
-class BudgetSettings(Settings):
+class BudgetSettings(Settings, ModelOf[Budget]):
     """What may be spent in a month, for three watchers: billing alarms in us-east-1 watch the account's charges, a
     function this cluster's dollars now, an AWS budget this cluster's billed dollars."""
 
-    monthly_usd: Annotated[float, within(MONTHLY_USD)] = Field(examples=[20000])
+    monthly_usd: float = Field(examples=[20000])
     """The budget in USD a month. Billing alarms compare it with all that the account does."""
 
-    thresholds: Annotated[tuple[_Percent, ...], Field(min_length=1)] = Field(
+    thresholds: Annotated[tuple[float, ...], Field(min_length=1)] = Field(
         default=(50, 80, 100), examples=[[50, 80, 100]]
     )
     """The shares of the budget that send a notification, in percent: 0.1 to 1000. All three use them."""
 
-    forecast_thresholds: tuple[_Percent, ...] = Field(default=(100,), examples=[[100]])
+    forecast_thresholds: tuple[float, ...] = Field(default=(100,), examples=[[100]])
     """The shares that the forecast of the month's end must stay below, in percent. The function and the AWS budget
     watch them; AWS forecasts no account's charges for alarms."""
 
@@ -35,13 +31,13 @@ class BudgetSettings(Settings):
     """What the function does when this cluster's dollars of the month reach the budget: `notify` leaves the nodes
     alone, `no-new-nodes` starts none beside those that run, `stop` sends a warning and then stops the node groups."""
 
-    warning_minutes: Annotated[float, within(WARNING_MINUTES)] = 30
+    warning_minutes: float = 30
     """How long before such a stop the alert topic gets a warning: 10 to 660."""
 
-    max_usd_per_hour: _Usd | None = Field(default=None, examples=[500])
+    max_usd_per_hour: float | None = Field(default=None, examples=[500])
     """What this cluster may cost in an hour, in USD, before an alarm goes into ALARM. Left out: no such alarm."""
 
-    prices: dict[str, _Usd] = Field(default={}, examples=[{"cr-0a1b2c3d4e5f67890": 30}])
+    prices: dict[str, float] = Field(default={}, examples=[{"cr-0a1b2c3d4e5f67890": 30}])
     """What an instance costs an hour, in USD, by its type or by the id of its Capacity Block, where AWS's price list
     does not say it or your price is another. The function uses them."""
 
@@ -58,26 +54,3 @@ class BudgetSettings(Settings):
     emails: tuple[fields.Email, ...] | None = Field(default=None, examples=[["ml-platform@example.com"]])
     """At most 10 addresses that billing alarms and the AWS budget notify; for the alarms AWS asks each one to confirm
     first. Left out: those of alerts."""
-
-    def to_budget(self, alert_emails: tuple[str, ...] = ()) -> Budget:
-        """Return the budget as the constructs take it.
-
-        Args:
-            alert_emails: The addresses that the cluster's alert topic notifies.
-
-        Raises:
-            ValueError: The settings contradict each other; every reason, a line each.
-        """
-        return Budget(
-            monthly_usd=self.monthly_usd,
-            thresholds=self.thresholds,
-            forecast_thresholds=self.forecast_thresholds,
-            on_exceed=OnExceed(self.on_exceed),
-            warning_minutes=self.warning_minutes,
-            max_usd_per_hour=self.max_usd_per_hour,
-            prices=self.prices,
-            weekly_report=self.weekly_report,
-            services=self.services,
-            linked_accounts=self.linked_accounts,
-            emails=alert_emails if self.emails is None else self.emails,
-        )

@@ -9,7 +9,7 @@ from cdk_training_cluster.storage.exported_checkpoints import DEFAULT_DIRECTORY,
 from cdk_training_cluster.storage.express_checkpoints import BUCKET_NAME, ZONE_ID
 from cdk_training_cluster.validation import bounds
 from cdk_training_cluster_file import fields
-from cdk_training_cluster_file.forms import Text, within
+from cdk_training_cluster_file.forms import Text, text_of, within
 from cdk_training_cluster_file.model_base import Settings
 
 _DAYS = bounds.Whole(minimum=1, maximum=DAYS.maximum // DAYS.minimum)
@@ -58,9 +58,7 @@ class ExpressSettings(Settings):
     """A directory bucket of S3 Express One Zone in the nodes' zone, which is kept. It has no versions and no copy in
     another zone."""
 
-    zone_id: Annotated[str, Text(pattern=ZONE_ID.pattern.pattern, must=f"be {ZONE_ID.wanted}")] | None = Field(
-        default=None, examples=["use1-az4"]
-    )
+    zone_id: Annotated[str, text_of(ZONE_ID)] | None = Field(default=None, examples=["use1-az4"])
     """The id of the nodes' zone, needed with an existing network. Left out: the subnet's own."""
 
     bucket: Annotated[str, Text(pattern=BUCKET_NAME.pattern.pattern, must=f"be {BUCKET_NAME.wanted}")] | None = Field(

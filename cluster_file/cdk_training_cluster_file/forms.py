@@ -135,13 +135,20 @@ def text_of(form: bounds.Form, **more: object) -> Any:  # noqa: ANN401 - as pyda
         form: What the library's annotation carries.
         more: More attributes of `Text`.
     """
-    return Text(pattern=form.pattern.pattern.replace("(", "(?:"), must=f"be {form.wanted}", **more)  # type: ignore[arg-type]
+    return Text(pattern=re.sub(r"\((?!\?)", "(?:", form.pattern.pattern), must=f"be {form.wanted}", **more)  # type: ignore[arg-type]
 
 
-def within(allowed: bounds.Number | bounds.Whole | bounds.Minutes) -> Any:  # noqa: ANN401 - as pydantic's Field
+def within(allowed: bounds.Number | bounds.Whole | bounds.Minutes, minutes: int = 1) -> Any:  # noqa: ANN401 - as pydantic's Field
     """Return the bounds that the library has for a setting.
 
     Args:
         allowed: What the library's annotation carries.
+        minutes: The minutes of the setting's unit, where a duration is allowed. Default: 1
     """
-    return Field(strict=True, allow_inf_nan=None if isinstance(allowed, bounds.Whole) else False, **allowed.limits)
+    limits = allowed.limits
+    if isinstance(allowed, bounds.Minutes) and minutes > 1:
+        # Whole numbers of a step are whole steps already.
+        limits = {
+            name: limit // minutes for name, limit in limits.items() if limit != minutes or name != "multiple_of"
+        }
+    return Field(strict=True, allow_inf_nan=None if isinstance(allowed, bounds.Whole) else False, **limits)

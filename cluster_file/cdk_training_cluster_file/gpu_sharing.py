@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from cdk_training_cluster import GpuSharing
 from cdk_training_cluster.instance_types.mig import PROFILE
 from cdk_training_cluster.nodes.gpu_sharing import MPS_REPLICAS, TIME_SLICING_REPLICAS
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import Count
 from cdk_training_cluster_file.forms import Text, within
 from cdk_training_cluster_file.model_base import Settings
@@ -41,7 +42,7 @@ class _ProfileOrCounts:
 _Partitions = Annotated[dict[_Profile, Count | None], Field(min_length=1), _ProfileOrCounts()]
 
 
-class GpuSharingSettings(Settings):
+class GpuSharingSettings(Settings, ModelOf[GpuSharing]):
     """One way for several jobs to share a GPU."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
@@ -63,7 +64,7 @@ class GpuSharingSettings(Settings):
             raise _told("must name one of mig, mps and time_slicing, such as {mig: 1g.10gb}")
         return value
 
-    def to_gpu_sharing(self) -> GpuSharing:
+    def for_constructs(self, **_: object) -> GpuSharing:
         """Return the sharing as the constructs take it."""
         if self.mig is not None:
             profile, count = next(iter(self.mig.items()))

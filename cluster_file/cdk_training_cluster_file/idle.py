@@ -1,22 +1,12 @@
 """When nodes are idle and what becomes of them: `idle:` in a cluster file, for the cluster and for a node group."""
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
-from aws_cdk import Duration
 from pydantic import Field
 
-from cdk_training_cluster import IdlePolicy, IdleScope, IdleSignal
-from cdk_training_cluster.nodes.idle_policy import (
-    COVERAGE,
-    GRACE,
-    MAX_STOPS,
-    UNKNOWN_SHARE,
-    UTILIZATION,
-    WARNING,
-    WINDOW,
-)
+from cdk_training_cluster import IdlePolicy, IdleSignal
 from cdk_training_cluster.nodes.idle_signal import ABOVE_0, MIB_PER_SECOND
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import Flag
 from cdk_training_cluster_file.forms import within
 from cdk_training_cluster_file.model_base import Settings
@@ -26,7 +16,7 @@ _MibPerSecond = Annotated[float, within(MIB_PER_SECOND)]
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class MetricSignalSettings(Settings):
+class MetricSignalSettings(Settings, ModelOf[IdleSignal], maker=IdleSignal.metric):
     """A metric of your own, with the one dimension InstanceId, that is low on idle nodes."""
 
     namespace: _Text = Field(examples=["CWAgent"])
@@ -38,11 +28,11 @@ class MetricSignalSettings(Settings):
     statistic: Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum"] = Field(examples=["Maximum"])
     """What is asked of each period of five minutes."""
 
-    below: _Above0 = Field(examples=[20])
+    below: float = Field(examples=[20])
     """Idle is a node with less than that in each period."""
 
 
-class IdleSignalSettings(Settings):
+class IdleSignalSettings(Settings, ModelOf[list[IdleSignal]]):
     """What must agree, beside utilization, before a node is idle. A node of which any of it is unknown stays."""
 
     host_vcpus: _Above0 | None = Field(default=None, examples=[0.5])
@@ -70,7 +60,7 @@ class IdleSignalSettings(Settings):
     metrics: tuple[MetricSignalSettings, ...] = ()
     """Metrics of your own."""
 
-    def to_signals(self) -> list[IdleSignal]:
+    def for_constructs(self, **_: object) -> list[IdleSignal]:
         """Return the signals as the constructs take them."""
         limits = (
             (self.network_mib_per_second, IdleSignal.network),
@@ -84,26 +74,26 @@ class IdleSignalSettings(Settings):
             *(make(limit) for limit, make in limits if limit is not None),
             *([IdleSignal.heartbeat()] if self.heartbeat else []),
             *([IdleSignal.session()] if self.session else []),
-            *(IdleSignal.metric(each.namespace, each.name, each.statistic, each.below) for each in self.metrics),
+            *(each.for_constructs() for each in self.metrics),
         ]
 
 
-class NodeGroupIdleSettings(Settings):
+class NodeGroupIdleSettings(Settings, ModelOf[IdlePolicy], names={"off": "is_off"}):
     """When nodes of a group are idle and what becomes of them; what is left out is as for the cluster."""
 
-    window_minutes: Annotated[int, within(WINDOW)] | None = Field(default=None, examples=[60])
+    window_minutes: int | None = Field(default=None, examples=[60])
     """How long nodes must have been idle: 15 to 720, in steps of 5. Left out for the cluster: 60."""
 
-    warning_minutes: Annotated[int, within(WARNING)] | None = Field(default=None, examples=[30])
+    warning_minutes: int | None = Field(default=None, examples=[30])
     """How long before the stop the alert topic gets a warning: 10 to 660. Left out for the cluster: 30."""
 
-    grace_minutes: Annotated[int, within(GRACE)] | None = Field(default=None, examples=[30])
+    grace_minutes: int | None = Field(default=None, examples=[30])
     """How long after its launch a node is left alone: at most 1440. Left out for the cluster: 30."""
 
-    utilization_below_percent: Annotated[float, within(UTILIZATION)] | None = Field(default=None, examples=[5])
+    utilization_below_percent: float | None = Field(default=None, examples=[5])
     """Idle is a node whose busiest accelerator is below that: above 0, at most 50. Left out for the cluster: 5."""
 
-    coverage: Annotated[float, within(COVERAGE)] | None = Field(default=None, examples=[0.9])
+    coverage: float | None = Field(default=None, examples=[0.9])
     """The share of the window of which there must be data: 0.5 to 1. Left out for the cluster: 0.9."""
 
     scope: Literal["gang", "node"] | None = None
@@ -122,36 +112,13 @@ class NodeGroupIdleSettings(Settings):
     off: Flag | None = None
     """Whether these nodes are neither measured nor stopped. Left out for the cluster: false."""
 
-    def to_policy(self) -> IdlePolicy:
-        """Return the policy as the constructs take it."""
-        return IdlePolicy(
-            utilization_below_percent=self.utilization_below_percent,
-            window=_minutes(self.window_minutes),
-            coverage=self.coverage,
-            grace=_minutes(self.grace_minutes),
-            warning=_minutes(self.warning_minutes),
-            scope=None if self.scope is None else IdleScope(self.scope),
-            host_activity=self.host_activity,
-            signals=None if self.signals is None else self.signals.to_signals(),
-            dry_run=self.dry_run,
-            is_off=self.off,
-        )
-
 
 class IdleSettings(NodeGroupIdleSettings):
     """When nodes are idle and what becomes of them."""
 
-    max_stops: Annotated[int, within(MAX_STOPS)] | None = Field(default=None, examples=[100])
+    max_stops: int | None = Field(default=None, examples=[100])
     """The most nodes that one run, every five minutes, stops. Left out: 100."""
 
-    max_unknown_share: Annotated[float, within(UNKNOWN_SHARE)] | None = Field(default=None, examples=[0.5])
+    max_unknown_share: float | None = Field(default=None, examples=[0.5])
     """Nothing is stopped if more than this share of the nodes becomes unknown at once: above 0, at most 1. Left out:
     0.5."""
-
-    def to_policy(self) -> IdlePolicy:
-        """Return the policy as the constructs take it."""
-        return replace(super().to_policy(), max_stops=self.max_stops, max_unknown_share=self.max_unknown_share)
-
-
-def _minutes(count: int | None) -> Duration | None:
-    return None if count is None else Duration.minutes(count)

@@ -6,26 +6,18 @@ checked once more by the constructs that the stacks are made of.
 
 from typing import Annotated, Literal, TypedDict
 
-from aws_cdk import Duration
-from aws_cdk import aws_s3 as s3
 from pydantic import ConfigDict, Field
 
-from cdk_training_cluster import Budget, Dataset, DatasetEvent, HealthPolicy, IdlePolicy, Schedule
+from cdk_training_cluster import Budget, Dataset, HealthPolicy, IdlePolicy, Schedule
 from cdk_training_cluster.network import DEFAULT_CIDR
 from cdk_training_cluster.storage import file_system_settings
-from cdk_training_cluster.storage.dataset import (
-    CHUNK_MIB,
-    MAX_PATTERN_LENGTH,
-    MAX_PATTERNS,
-    MAXIMUM_DATASETS,
-    PRELOAD_GIB,
-    RELEASE_DAYS,
-)
+from cdk_training_cluster.storage.dataset import MAX_PATTERN_LENGTH, MAX_PATTERNS, MAXIMUM_DATASETS
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.budget import BudgetSettings
 from cdk_training_cluster_file.checkpoints import CheckpointSettings
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import Flag
-from cdk_training_cluster_file.forms import Text, within
+from cdk_training_cluster_file.forms import Text
 from cdk_training_cluster_file.health import HealthSettings
 from cdk_training_cluster_file.idle import IdleSettings
 from cdk_training_cluster_file.instance_type_facts import FACTS_EXAMPLE, InstanceTypeFacts
@@ -174,7 +166,7 @@ class FileSystemSettings(Settings):
         return file_system_settings.FileSystemSettings(**own, log_group_name=self.log_group, datasets=datasets)
 
 
-class DatasetSettings(Settings):
+class DatasetSettings(Settings, ModelOf[Dataset]):
     """A part of an S3 bucket, shown as a directory; each file is loaded when it is first read, or before."""
 
     file_system_path: fields.FileSystemPath = Field(examples=["/data"])
@@ -193,17 +185,17 @@ class DatasetSettings(Settings):
     export_events: tuple[_Event, ...] = Field(default=(), examples=[["NEW", "CHANGED", "DELETED"]])
     """Which changes of files reach the bucket. Left out: none."""
 
-    chunk_size_mib: Annotated[int, within(CHUNK_MIB)] | None = None
+    chunk_size_mib: int | None = None
     """How many MiB of a file lie on one disk of the file system: 1 to 512000. Left out: 1024."""
 
     preload: Flag | Annotated[tuple[_Pattern, ...], _PATTERNS] = Field(default=False, examples=[["train/*.bin"]])
     """Whether the nodes load the contents before they are read: true, or patterns of paths below the directory. The
     deployment does not wait for it."""
 
-    preload_max_gib: Annotated[int, within(PRELOAD_GIB)] | None = Field(default=None, examples=[2000])
+    preload_max_gib: int | None = Field(default=None, examples=[2000])
     """How many GiB are loaded at most. Left out: all that match."""
 
-    release_after_days: Annotated[int, within(RELEASE_DAYS)] | None = Field(default=None, examples=[30])
+    release_after_days: int | None = Field(default=None, examples=[30])
     """After how many days without use the space of files that the bucket has is freed. Left out: never."""
 
     @property
@@ -216,27 +208,6 @@ class DatasetSettings(Settings):
         """What is shown, as FSx takes it, in the foundation's bucket if there is no other."""
         # No bucket has such a name; without one, the root would hold every other bucket.
         return f"s3://{self.bucket or '(foundation)'}/{self.prefix}"
-
-    def to_dataset(self, bucket: s3.IBucket) -> Dataset:
-        """Return the data set as the constructs take it.
-
-        Args:
-            bucket: The bucket.
-
-        Raises:
-            ValueError: The settings contradict each other; every reason, a line each.
-        """
-        return Dataset(
-            bucket=bucket,
-            prefix=self.prefix,
-            file_system_path=self.file_system_path,
-            import_events=[DatasetEvent(event) for event in self.import_events],
-            export_events=[DatasetEvent(event) for event in self.export_events],
-            chunk_size_mib=self.chunk_size_mib,
-            preload=self.preload,
-            preload_max_gib=self.preload_max_gib,
-            release_after=None if self.release_after_days is None else Duration.days(self.release_after_days),
-        )
 
 
 class AccessLogSettings(Settings):
@@ -371,15 +342,18 @@ class ClusterFile(Settings):
     def to_guardrails(self) -> GuardrailSettings:
         """Return the guardrails as `TrainingCluster` takes them."""
         return {
-            "idle_policy": None if self.idle is None else self.idle.to_policy(),
-            "schedule": None if self.schedule is None else self.schedule.to_schedule(),
+            "idle_policy": None if self.idle is None else self.idle.for_constructs(),
+            "schedule": None if self.schedule is None else self.schedule.for_constructs(),
             "budget": self.to_budget(),
-            "health": None if self.health is None else self.health.to_policy(),
+            "health": None if self.health is None else self.health.for_constructs(),
         }
 
     def to_budget(self) -> Budget | None:
         """Return the budget as the constructs take it; None: there is none."""
-        return None if self.budget is None else self.budget.to_budget(self.alerts.emails)
+        if self.budget is None:
+            return None
+        emails = self.alerts.emails if self.budget.emails is None else self.budget.emails
+        return self.budget.for_constructs(emails=emails)
 
     @property
     def encryption_keys(self) -> tuple[str, ...]:

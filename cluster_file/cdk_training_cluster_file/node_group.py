@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 from aws_cdk import aws_ec2 as ec2
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from cdk_training_cluster import InterfaceLayout, NodeGroup, Placement, WarmPool
-from cdk_training_cluster.nodes.node_group import ROOT_VOLUME_GIB
+from cdk_training_cluster import NodeGroup, WarmPool
 from cdk_training_cluster.nodes.rules.type_rules import MAX_TYPES
 from cdk_training_cluster_file import fields
 from cdk_training_cluster_file.capacity import CapacityChoice
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import LATEST, Count, Flag
-from cdk_training_cluster_file.forms import within
 from cdk_training_cluster_file.gpu_sharing import GpuSharingSettings
 from cdk_training_cluster_file.idle import NodeGroupIdleSettings
 from cdk_training_cluster_file.model_base import Settings
@@ -29,7 +28,7 @@ def _beside_the_file(name: str, info: ValidationInfo) -> str:
 Script = Annotated[fields.ScriptName, AfterValidator(_beside_the_file)]
 
 
-class WarmPoolSettings(Settings):
+class WarmPoolSettings(Settings, ModelOf[WarmPool]):
     """Nodes that are kept stopped, set up already, so that a start of the group is quick."""
 
     size: Count = Field(examples=[2])
@@ -37,7 +36,7 @@ class WarmPoolSettings(Settings):
     bills its volumes; its capacity is given back, so starting it again can fail."""
 
 
-class NodeGroupSettings(Settings):
+class NodeGroupSettings(Settings, ModelOf[NodeGroup], names={"idle": "idle_policy", "image": "machine_image"}):
     """Nodes of one kind: the same types, bought in the same way, started and stopped together."""
 
     name: fields.NodeGroupName = Field(examples=["workers"])
@@ -87,7 +86,7 @@ class NodeGroupSettings(Settings):
     """What prints how busy each accelerator is, as a percentage on a line of its own, of types with neither NVIDIA
     GPUs nor Neuron devices. Left out: hl-smi for Gaudi, else none: then the idle function cannot judge the nodes."""
 
-    root_volume_gib: Annotated[int, within(ROOT_VOLUME_GIB)] | None = None
+    root_volume_gib: int | None = None
     """Size of the encrypted gp3 root volume in GiB. Left out: 200, or 512 with Neuron devices."""
 
     root_device_name: fields.DeviceName | None = None
@@ -115,23 +114,4 @@ class NodeGroupSettings(Settings):
             ValueError: The settings contradict each other.
         """
         own = None if self.image == LATEST else ec2.MachineImage.generic_linux({region: self.image})
-        return NodeGroup(
-            name=self.name,
-            instance_types=self.instance_types,
-            count=self.count,
-            capacity=self.capacity.to_capacity(),
-            placement=None if self.placement is None else Placement(self.placement),
-            efa=self.efa,
-            interface_layout=InterfaceLayout[self.interface_layout.upper()],
-            idle_policy=None if self.idle is None else self.idle.to_policy(),
-            schedule=None if self.schedule is None else self.schedule.to_schedule(),
-            warm_pool=None if self.warm_pool is None else WarmPool(size=self.warm_pool.size),
-            gpu_sharing=None if self.gpu_sharing is None else self.gpu_sharing.to_gpu_sharing(),
-            utilization_command=self.utilization_command,
-            machine_image=own,
-            root_device_name=self.root_device_name,
-            root_volume_gib=self.root_volume_gib,
-            environment=self.environment,
-            scripts_before=self.scripts_before,
-            scripts_after=self.scripts_after,
-        )
+        return self.for_constructs(capacity=self.capacity.to_capacity(), machine_image=own)

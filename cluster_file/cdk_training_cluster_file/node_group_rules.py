@@ -62,13 +62,13 @@ def node_groups_are_what_aws_takes(file: Part) -> Iterator[Complaint]:
     name, orchestrator = _orchestrator(file)
     together = ClusterContext.of(
         [node_group for _, node_group in groups],
-        None if idle is None or "idle" not in file else idle.to_policy(),
+        None if idle is None or "idle" not in file else idle.for_constructs(),
         [each.to_info() for each in facts if each is not None],
         availability_zone=formed(file, "availability_zone", ZONE),
         node_range=_node_range(file),
         existing_network="network" in file,
         zone_id=_zone_id(file),
-        schedule=None if schedule is None else schedule.to_schedule(),
+        schedule=None if schedule is None else schedule.for_constructs(),
         words=CLUSTER_FILE,
         orchestrator=orchestrator.kind,
     )

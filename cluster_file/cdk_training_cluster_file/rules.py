@@ -162,7 +162,7 @@ def the_budget_can_be_watched(file: Part) -> Iterator[Complaint]:
             yield ("budget", "prices", name), wrong_name(name, of_budget=True)
     settings = valid(BudgetSettings, budget)
     try:
-        _ = settings and settings.to_budget()
+        _ = settings and settings.for_constructs(emails=settings.emails or ())
     except SettingsError as error:
         yield from ((("budget", *problem.setting), beside_its_place(problem)) for problem in error.problems)
 

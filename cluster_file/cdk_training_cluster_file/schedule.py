@@ -2,12 +2,10 @@
 
 from typing import Annotated, Literal
 
-from aws_cdk import Duration
 from pydantic import AfterValidator, Field
 
-from cdk_training_cluster import Schedule, ScheduleEnd
-from cdk_training_cluster.nodes.schedule import SCHEDULE_WARNING
-from cdk_training_cluster_file.forms import within
+from cdk_training_cluster import Schedule
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.model_base import Settings
 
 
@@ -32,7 +30,7 @@ def _holiday(text: str) -> str:
     return text
 
 
-class ScheduleSettings(Settings):
+class ScheduleSettings(Settings, ModelOf[Schedule]):
     """When nodes run: the power function starts them with a window and stops them at its end."""
 
     windows: Annotated[tuple[Annotated[str, AfterValidator(_window)], ...], AfterValidator(_windows)] = Field(
@@ -47,14 +45,5 @@ class ScheduleSettings(Settings):
     end: Literal["stop", "idle"] = "stop"
     """What the end of a window does: `stop` stops the nodes, `idle` leaves that to the idle function."""
 
-    warning_minutes: Annotated[int, within(SCHEDULE_WARNING)] = 15
+    warning_minutes: int = 15
     """How long before it stops nodes the alert topic gets a warning: 5 to 240."""
-
-    def to_schedule(self) -> Schedule:
-        """Return the schedule as the constructs take it."""
-        return Schedule(
-            self.windows,
-            holidays=self.holidays,
-            end=ScheduleEnd(self.end),
-            warning=Duration.minutes(self.warning_minutes),
-        )

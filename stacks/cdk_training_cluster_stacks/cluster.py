@@ -63,7 +63,9 @@ class ClusterStack(Stack):
             powertools_layer=self._powertools_layer(cluster.powertools_layer_arn),
             encryption_key=encryption_key(self, cluster),
             backup_alert_topic=self._backup_topic(cluster.alerts.backup_topic_arn),
-            observability=None if cluster.observability is None else cluster.observability.to_observability(),
+            observability=None
+            if cluster.observability is None
+            else cluster.observability.prometheus.for_constructs(),
             dashboard=cluster.dashboard,
             instance_type_facts=[facts.to_info() for facts in cluster.instance_type_facts],
         )

@@ -67,7 +67,7 @@ class FoundationStack(Stack):
         self.file_system = None
         if cluster.file_system is not None:
             datasets = [
-                settings.to_dataset(self._bucket(settings.bucket, cluster.access_logs))
+                settings.for_constructs(bucket=self._bucket(settings.bucket, cluster.access_logs))
                 for settings in cluster.datasets
             ]
             self.file_system = self._file_system(

@@ -51,7 +51,7 @@ def parsed(directory: Path, text: str) -> ClusterFile:
 def policy_of(directory: Path, text: str) -> IdlePolicy:
     settings = parsed(directory, text).idle
     assert settings is not None
-    return settings.to_policy()
+    return settings.for_constructs()
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_file_that_asks_for_prometheus_gets_it(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(TEXT)
     cluster = read_cluster_file("cluster.yaml", relative_to=tmp_path)
     assert cluster.observability is not None
-    assert cluster.observability.to_observability() == Observability(interval_seconds=60, retention_days=90)
+    assert cluster.observability.prometheus.for_constructs() == Observability(interval_seconds=60, retention_days=90)
     assert shape_of(cluster).prometheus_seconds == 60
     with built_stacks(cluster) as (_, stack):
         template = Template.from_stack(stack)

@@ -55,7 +55,7 @@ def test_no_orchestrator_may_be_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", [None, "/fsx/train.py"])
 def test_a_file_says_how_often_batch_starts_a_job(script: str | None) -> None:
-    job = BatchJobSettings(name="train", image="my/image:1", script=script, attempts=1).to_job()
+    job = BatchJobSettings(name="train", image="my/image:1", script=script, attempts=1).for_constructs()
     assert job.attempts == 1
 
 
@@ -98,4 +98,4 @@ def test_hyperpod_joins_an_eks_cluster_of_the_same_network(
 def test_images_of_jobs_are_pinned_by_digest() -> None:
     image = f"public.ecr.aws/my/image@sha256:{'0' * 64}"
     assert KubernetesSettings(image=image).image == image
-    assert BatchJobSettings(name="train", image=image, script="/fsx/train.py").to_job().image == image
+    assert BatchJobSettings(name="train", image=image, script="/fsx/train.py").for_constructs().image == image

@@ -1,6 +1,6 @@
 """The settings of Kubernetes on Amazon EKS in a cluster file."""
 
-from typing import Annotated, Unpack
+from typing import Unpack
 
 from constructs import Construct
 from pydantic import Field
@@ -10,49 +10,36 @@ from cdk_training_cluster import SystemNodes, TrainingCluster
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
 from cdk_training_cluster.orchestrators.eks.add_ons import add_ons_without_policy
-from cdk_training_cluster.orchestrators.eks.settings import (
-    DEFAULT_VERSION,
-    LOG_TYPES,
-    POLICY,
-    PRINCIPAL,
-    RELEASE,
-    SUBNET,
-    SYSTEM_COUNT,
-    VERSION,
-    ZONE,
-    LogType,
-)
+from cdk_training_cluster.orchestrators.eks.settings import DEFAULT_VERSION, LOG_TYPES, LogType
 from cdk_training_cluster.validation.rule import refuse
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import Flag
-from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
 
-class SystemNodeSettings(Settings):
+class SystemNodeSettings(Settings, ModelOf[SystemNodes]):
     """The nodes that add-ons and operators run on, around the clock."""
 
     instance_type: str = "m7i.large"
     """Their EC2 type, without accelerators."""
 
-    count: Annotated[int, within(SYSTEM_COUNT)] = 2
+    count: int = 2
     """How many there are: 1 to 100."""
 
 
-class EksSettings(OrchestratorModel):
+class EksSettings(OrchestratorModel, ModelOf[Eks], names={"kubernetes": "job_namespaces"}):
     """Kubernetes on Amazon EKS."""
 
-    control_plane_zone: Annotated[str, text_of(ZONE)] | None = Field(default=None, examples=["us-east-1a"])
+    control_plane_zone: str | None = Field(default=None, examples=["us-east-1a"])
     """A second Availability Zone for the control plane, in which a small subnet is made. Either this or
     control_plane_subnet_id."""
 
-    control_plane_subnet_id: Annotated[str, text_of(SUBNET)] | None = Field(
-        default=None, examples=["subnet-0a1b2c3d4e5f67891"]
-    )
+    control_plane_subnet_id: str | None = Field(default=None, examples=["subnet-0a1b2c3d4e5f67891"])
     """An existing subnet of the VPC in a second zone, for the control plane. Either this or control_plane_zone."""
 
-    kubernetes_version: Annotated[str, text_of(VERSION)] = DEFAULT_VERSION
+    kubernetes_version: str = DEFAULT_VERSION
     """The minor version of Kubernetes. The next one replaces the nodes."""
 
     private_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["10.8.0.0/16"]])
@@ -62,9 +49,7 @@ class EksSettings(OrchestratorModel):
     public_access_cidrs: tuple[str, ...] = Field(default=(), examples=[["203.0.113.0/24"]])
     """The IPv4 ranges from which the Kubernetes API is reached over the internet. Left out: it is private."""
 
-    admins: tuple[Annotated[str, text_of(PRINCIPAL)], ...] = Field(
-        default=(), examples=[["arn:aws:iam::111122223333:role/ml-platform"]]
-    )
+    admins: tuple[str, ...] = Field(default=(), examples=[["arn:aws:iam::111122223333:role/ml-platform"]])
     """The ARNs of the IAM roles and users that administer the cluster. Left out: a role is made for it."""
 
     add_ons: tuple[str, ...] = Field(default=(), examples=[["cert-manager"]])
@@ -73,13 +58,13 @@ class EksSettings(OrchestratorModel):
     add_on_versions: dict[str, str] = Field(default={}, examples=[{"coredns": "v1.12.4-eksbuild.1"}])
     """The versions of add-ons, by name. Left out: the one that EKS recommends when it is made."""
 
-    add_on_policies: dict[str, tuple[Annotated[str, text_of(POLICY)], ...]] = Field(
+    add_on_policies: dict[str, tuple[str, ...]] = Field(
         default={}, examples=[{"external-dns": ["arn:aws:iam::111122223333:policy/external-dns"]}]
     )
     """The ARNs of IAM policies for the roles of add-ons, by name: external-dns and aws-mountpoint-s3-csi-driver need
     some. Left out: add-ons may do what AWS's own policies for them allow."""
 
-    release_version: Annotated[str, text_of(RELEASE)] | None = Field(default=None, examples=["1.36.0-20260818"])
+    release_version: str | None = Field(default=None, examples=["1.36.0-20260818"])
     """The release of EKS's images for node groups with image latest; another one replaces the nodes. Left out: the
     newest when a group is made, which the group keeps."""
 
@@ -98,12 +83,7 @@ class EksSettings(OrchestratorModel):
 
     def to_eks(self) -> Eks:
         """Return the settings as the construct takes them."""
-        own = {name: value for name, value in self if name not in {"kubernetes", "system_nodes"}}
-        return Eks(
-            **own,
-            job_namespaces=[*self.kubernetes.namespaces().values()],
-            system_nodes=SystemNodes(instance_type=self.system_nodes.instance_type, count=self.system_nodes.count),
-        )
+        return self.for_constructs(job_namespaces=[*self.kubernetes.namespaces().values()])
 
     def to_orchestrator(self) -> Orchestrator:
         """Return the orchestrator as the rules ask it.

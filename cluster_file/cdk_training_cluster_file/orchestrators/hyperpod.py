@@ -3,30 +3,30 @@
 from typing import Annotated, Literal, Unpack
 
 from constructs import Construct
-from pydantic import Field, StrictInt
+from pydantic import Field
 
-from cdk_training_cluster import DeepHealthCheck, HyperPodOrchestration, NodeRecovery, TrainingCluster
 from cdk_training_cluster import HyperPodSettings as ConstructSettings
+from cdk_training_cluster import TrainingCluster
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
-from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, NODE_TYPE, PARTITION
+from cdk_training_cluster.orchestrators.hyperpod.settings import EKS_ARN, PARTITION
 from cdk_training_cluster_file import fields
-from cdk_training_cluster_file.forms import Text
+from cdk_training_cluster_file.derivation import ModelOf
+from cdk_training_cluster_file.forms import Text, text_of
 from cdk_training_cluster_file.kubernetes import KubernetesSettings
 from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
-EksClusterArn = Annotated[str, Text(pattern=EKS_ARN.pattern.pattern, must=f"be {EKS_ARN.wanted}")]
-_NodeType = Annotated[str, Text(pattern=NODE_TYPE.pattern.pattern, must=f"be {NODE_TYPE.wanted}")]
+EksClusterArn = Annotated[str, text_of(EKS_ARN)]
 _Partition = Annotated[str, Text(pattern=PARTITION.pattern.pattern, must=f"be {PARTITION.wanted}")]
 
 
-class HyperPodSettings(OrchestratorModel):
+class HyperPodSettings(OrchestratorModel, ModelOf[ConstructSettings], names={"kubernetes": "job_namespaces"}):
     """Amazon SageMaker HyperPod."""
 
     orchestrator: Literal["slurm", "eks"] = "slurm"
     """What runs jobs on it: slurm, or eks for Kubernetes."""
 
-    eks_cluster_arn: EksClusterArn | None = Field(
+    eks_cluster_arn: str | None = Field(
         default=None, examples=["arn:aws:eks:us-east-1:111122223333:cluster/training"]
     )
     """The EKS cluster that runs jobs, with HyperPod's Helm chart installed, in the VPC of network. Left out: Slurm
@@ -36,10 +36,10 @@ class HyperPodSettings(OrchestratorModel):
     """The cluster security group of that EKS cluster, which nodes need to join it; aws eks describe-cluster shows it.
     Required with orchestrator eks."""
 
-    controller_type: _NodeType = Field(default="ml.m5.2xlarge", examples=["ml.m5.2xlarge"])
+    controller_type: str = Field(default="ml.m5.2xlarge", examples=["ml.m5.2xlarge"])
     """SageMaker's type of Slurm's controller node, which always runs."""
 
-    login_type: _NodeType | None = Field(default=None, examples=["ml.m5.xlarge"])
+    login_type: str | None = Field(default=None, examples=["ml.m5.xlarge"])
     """SageMaker's type of Slurm's login node. Left out: there is none."""
 
     partitions: dict[str, _Partition] = Field(default_factory=dict, examples=[{"workers": "train"}])
@@ -51,12 +51,10 @@ class HyperPodSettings(OrchestratorModel):
     node_recovery: Literal["automatic", "none"] = "automatic"
     """Whether HyperPod reboots or replaces nodes that it finds faulty."""
 
-    tiered_storage_percent: Annotated[StrictInt, Field(ge=1, le=100)] | None = Field(default=None, examples=[20])
+    tiered_storage_percent: int | None = Field(default=None, examples=[20])
     """The part of a node's memory that keeps checkpoints, in percent, on EKS. Left out: none."""
 
-    priority_classes: dict[str, Annotated[StrictInt, Field(ge=0, le=100)]] = Field(
-        default_factory=dict, examples=[{"production": 100, "research": 10}]
-    )
+    priority_classes: dict[str, int] = Field(default_factory=dict, examples=[{"production": 100, "research": 10}])
     """The weights of task governance's priority classes, by name, on EKS, where its add-on must be active before.
     Left out: no task governance."""
 
@@ -79,16 +77,5 @@ class HyperPodSettings(OrchestratorModel):
         return HyperPodCluster(scope, id, hyperpod=self._settings(), **arguments)
 
     def _settings(self) -> ConstructSettings:
-        return ConstructSettings(
-            orchestrator=HyperPodOrchestration(self.orchestrator),
-            eks_cluster_arn=self.eks_cluster_arn,
-            eks_security_group_id=self.eks_security_group_id,
-            controller_type=self.controller_type,
-            login_type=self.login_type,
-            partitions=self.partitions,
-            job_namespaces=[*self.kubernetes.namespaces(governed=bool(self.priority_classes)).values()],
-            deep_health_checks=[DeepHealthCheck[each.upper()] for each in self.deep_health_checks],
-            node_recovery=NodeRecovery[self.node_recovery.upper()],
-            tiered_storage_percent=self.tiered_storage_percent,
-            priority_classes=self.priority_classes,
-        )
+        namespaces = self.kubernetes.namespaces(governed=bool(self.priority_classes))
+        return self.for_constructs(job_namespaces=[*namespaces.values()])

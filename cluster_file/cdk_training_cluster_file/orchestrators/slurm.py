@@ -2,67 +2,45 @@
 
 from typing import Annotated, Literal, Unpack
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 from pydantic import Field
 
-from cdk_training_cluster import (
-    LoginNodes,
-    Preemption,
-    SlurmNodes,
-    SlurmQueue,
-    SlurmSize,
-    SlurmVersion,
-    TrainingCluster,
-)
+from cdk_training_cluster import LoginNodes, SlurmNodes, SlurmQueue, TrainingCluster
 from cdk_training_cluster import SlurmSettings as Slurm
 from cdk_training_cluster.cluster.arguments import TrainingClusterArguments
 from cdk_training_cluster.cluster.orchestrator import Orchestrator
-from cdk_training_cluster.orchestrators.slurm.settings import (
-    ACCOUNTING_DAYS,
-    EXIT_CODE,
-    GRACE_TIME,
-    HEALTH_CHECK,
-    IDLE_TIME,
-    LOGIN_COUNT,
-    LOGIN_ROOT_GIB,
-    LOGIN_TYPE,
-    MAX_TIME,
-    PRIORITY_TIER,
-    QUEUE_NAME,
-)
 from cdk_training_cluster_file import fields
+from cdk_training_cluster_file.derivation import ModelOf
 from cdk_training_cluster_file.fields import LATEST, Flag
-from cdk_training_cluster_file.forms import text_of, within
 from cdk_training_cluster_file.model_base import Settings
 from cdk_training_cluster_file.orchestrators.orchestrator_model import OrchestratorModel
 
-_Name = Annotated[str, text_of(QUEUE_NAME)]
 _Own = dict[str, str]
 
 
-class SlurmQueueSettings(Settings):
+class SlurmQueueSettings(Settings, ModelOf[SlurmQueue]):
     """A queue: one Slurm partition."""
 
-    name: _Name = Field(examples=["train"])
+    name: str = Field(examples=["train"])
     """The queue's name: 3 to 25 letters, digits and hyphens."""
 
     node_groups: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(default=None, examples=[["workers"]])
     """The node groups whose nodes its jobs use. Left out: all of them."""
 
-    priority_tier: Annotated[int, within(PRIORITY_TIER)] = 1
+    priority_tier: int = 1
     """Jobs of a higher tier start first: 0 to 65533."""
 
     preemption: Literal["off", "requeue", "cancel"] = "off"
     """What becomes of its running jobs when a queue of a higher tier needs their nodes: they go on, they end and wait
     for nodes again, or they end."""
 
-    grace_minutes: Annotated[float, within(GRACE_TIME)] | None = Field(default=None, examples=[5])
+    grace_minutes: float | None = Field(default=None, examples=[5])
     """How long a job that is preempted has to write a checkpoint, after the signal that it asked for. Left out: 5
     where jobs are preempted."""
 
-    max_minutes: Annotated[int, within(MAX_TIME)] | None = Field(default=None, examples=[2880])
+    max_minutes: int | None = Field(default=None, examples=[2880])
     """How long a job may run. Left out: without limit."""
 
     power_down_on_idle: Flag = False
@@ -71,57 +49,35 @@ class SlurmQueueSettings(Settings):
     custom_settings: _Own = Field(default={}, examples=[{"DefaultTime": "60"}])
     """More settings of the queue, in Slurm's names."""
 
-    def to_queue(self) -> SlurmQueue:
-        """Return the queue as the construct takes it."""
-        return SlurmQueue(
-            self.name,
-            node_groups=self.node_groups,
-            priority_tier=self.priority_tier,
-            preemption=Preemption[self.preemption.upper()],
-            grace_time=None if self.grace_minutes is None else _minutes(self.grace_minutes),
-            max_time=None if self.max_minutes is None else _minutes(self.max_minutes),
-            power_down_on_idle=self.power_down_on_idle,
-            custom_settings=self.custom_settings,
-        )
 
-
-class SlurmNodeSettings(Settings):
+class SlurmNodeSettings(Settings, ModelOf[SlurmNodes]):
     """What Slurm knows of a node group beside its types and count."""
 
     fixed: Flag | None = None
     """Whether all its nodes run as long as the cluster is on; else Slurm launches a node for a job. Left out: true
     for reservations, Capacity Blocks and GPUs in MIG mode."""
 
-    scale_down_idle_minutes: Annotated[float, within(IDLE_TIME)] | None = Field(default=None, examples=[30])
+    scale_down_idle_minutes: float | None = Field(default=None, examples=[30])
     """How long a node that Slurm launched waits for a job before it ends. Left out: as for the cluster."""
 
     custom_settings: _Own = Field(default={}, examples=[{"Weight": "10"}])
     """Settings of the nodes, in Slurm's names."""
 
-    def to_nodes(self) -> SlurmNodes:
-        """Return the settings as the construct takes them."""
-        idle = self.scale_down_idle_minutes
-        return SlurmNodes(
-            fixed=self.fixed,
-            scale_down_idle_time=None if idle is None else _minutes(idle),
-            custom_settings=self.custom_settings,
-        )
 
-
-class LoginSettings(Settings):
+class LoginSettings(Settings, ModelOf[LoginNodes], names={"image": "machine_image"}):
     """The nodes that users log in to."""
 
-    instance_type: Annotated[str, text_of(LOGIN_TYPE)] = "m7i.2xlarge"
+    instance_type: str = "m7i.2xlarge"
     """Their EC2 type, without accelerators."""
 
     image: fields.Image = Field(default=LATEST, examples=["latest", "ami-0a1b2c3d4e5f67890"])
     """An image's id, which pins it, or `latest` for AWS's newest PCS-ready Deep Learning image: then a deployment
     after AWS publishes one replaces the login nodes, and what users run on them ends."""
 
-    count: Annotated[int, within(LOGIN_COUNT)] = 1
+    count: int = 1
     """How many there are; 0 for none."""
 
-    root_volume_gib: Annotated[int, within(LOGIN_ROOT_GIB)] = 100
+    root_volume_gib: int = 100
     """The size of the encrypted gp3 root volume in GiB."""
 
     def to_image(self, region: str | None) -> ec2.IMachineImage | None:
@@ -135,7 +91,7 @@ class LoginSettings(Settings):
         return ec2.MachineImage.generic_linux({region: self.image})
 
 
-class SlurmSettings(OrchestratorModel):
+class SlurmSettings(OrchestratorModel, ModelOf[Slurm]):
     """Slurm on AWS PCS."""
 
     version: Literal["25.11", "26.05"] = "25.11"
@@ -147,19 +103,19 @@ class SlurmSettings(OrchestratorModel):
     node_groups: dict[str, SlurmNodeSettings] = Field(default={}, examples=[{"workers": {"fixed": True}}])
     """More about node groups, by name."""
 
-    scale_down_idle_minutes: Annotated[float, within(IDLE_TIME)] = 10
+    scale_down_idle_minutes: float = 10
     """How long a node that Slurm launched waits for a job before it ends."""
 
-    health_check_minutes: Annotated[float, within(HEALTH_CHECK)] = 1
+    health_check_minutes: float = 1
     """How often each node looks for files that drain it, and for Neuron and EFA devices: 1 to 60."""
 
-    requeue_exit_codes: tuple[Annotated[int, within(EXIT_CODE)], ...] = (99,)
+    requeue_exit_codes: tuple[int, ...] = (99,)
     """Exit codes with which a job asks to run again."""
 
     accounting: Flag = True
     """Whether AWS PCS keeps the records of jobs, for sacct; it bills that by the hour."""
 
-    accounting_days: Annotated[int, within(ACCOUNTING_DAYS)] | None = Field(default=None, examples=[365])
+    accounting_days: int | None = Field(default=None, examples=[365])
     """How many days it keeps them. Left out: as long as the cluster exists."""
 
     size: Literal["small", "medium", "large"] | None = None
@@ -178,24 +134,7 @@ class SlurmSettings(OrchestratorModel):
         Args:
             region: The region that an image of the login nodes is in. None: for the rules, which need no image.
         """
-        return Slurm(
-            version=SlurmVersion(self.version),
-            queues=[each.to_queue() for each in self.queues],
-            node_groups={name: each.to_nodes() for name, each in self.node_groups.items()},
-            scale_down_idle_time=_minutes(self.scale_down_idle_minutes),
-            health_check_interval=_minutes(self.health_check_minutes),
-            requeue_exit_codes=self.requeue_exit_codes,
-            accounting=self.accounting,
-            accounting_days=self.accounting_days,
-            size=None if self.size is None else SlurmSize[self.size.upper()],
-            login=LoginNodes(
-                instance_type=self.login.instance_type,
-                count=self.login.count,
-                machine_image=self.login.to_image(region),
-                root_volume_gib=self.login.root_volume_gib,
-            ),
-            custom_settings=self.custom_settings,
-        )
+        return self.for_constructs(login=self.login.for_constructs(machine_image=self.login.to_image(region)))
 
     def to_orchestrator(self) -> Orchestrator:
         """Return the orchestrator as the rules ask it."""
@@ -210,7 +149,3 @@ class SlurmSettings(OrchestratorModel):
         from cdk_training_cluster import SlurmCluster  # noqa: PLC0415 - only for its clusters
 
         return SlurmCluster(scope, id, slurm=self.to_slurm(Stack.of(scope).region), **arguments)
-
-
-def _minutes(given: float) -> Duration:
-    return Duration.seconds(given * 60)

@@ -14,8 +14,7 @@ from cluster_contract.health_settings import HealthPolicySettings
 _DEFAULT = HealthPolicySettings()
 
 MAX_REPAIRS = Whole(minimum=1, maximum=100, advice=": to repair nothing, leave act out")
-WINDOW_HOURS = Whole(minimum=1, maximum=7 * 24)
-WINDOW = Minutes(minimum=60, maximum=WINDOW_HOURS.maximum * 60)
+WINDOW = Minutes(minimum=60, maximum=7 * 24 * 60)
 DRAIN = Minutes(minimum=0, maximum=24 * 60)
 VERIFY = Minutes(minimum=5, maximum=2 * 60)
 # The power function reports nodes as too many that take more than 10 minutes to go, and has those of a Capacity Block
