@@ -179,7 +179,7 @@ check() {
 # begin_job: notes the job, after the files of the user's jobs before it are gone.
 begin_job() {
   # A user who may read a lock may hold it, and with it the jobs of its owner.
-  mkdir -p -m 700 "$JOBS"
+  install -d -m 700 "$JOBS"
   (
     flock 9
     mkdir -p "$JOBS/$SLURM_JOB_UID"
