@@ -79,6 +79,18 @@ def releases(wanted: KubernetesCluster) -> Sequence[Release]:
     ]
 
 
+_VOLCANO = {
+    "custom": {
+        "scheduler_config_override": SCHEDULER,
+        # The list of the chart, and /podgroups/mutate, which gives pods without a queue the queue of their namespace.
+        # Without it, they are in the queue `default`, which the policy of the folder refuses.
+        # https://github.com/volcano-sh/volcano/pull/4128
+        "enabled_admissions": "/jobs/mutate,/jobs/validate,/podgroups/mutate,/podgroups/validate,/queues/mutate,"
+        "/queues/validate,/hypernodes/validate,/cronjobs/validate",
+    }
+}
+
+
 def _chosen(wanted: KubernetesCluster) -> Iterator[tuple[str, Mapping[str, Any], Sequence[str]]]:
     nvidia = [each for each in wanted.groups if each.info.has_nvidia_gpus]
     settings = wanted.settings
@@ -88,7 +100,7 @@ def _chosen(wanted: KubernetesCluster) -> Iterator[tuple[str, Mapping[str, Any],
         yield "karpenter", _karpenter(wanted), ()
     queues = [settings.queues] if wanted.governance is None else []
     for queue in queues:
-        yield queue, _kueue() if queue == "kueue" else {"custom": {"scheduler_config_override": SCHEDULER}}, ()
+        yield queue, _kueue() if queue == "kueue" else _VOLCANO, ()
     # Its runtimes stand in the folder, with this cluster's nodes.
     yield "trainer", {}, queues
     if nvidia and not _is_partitioned(nvidia):

@@ -242,9 +242,22 @@ def share_job(wanted: KubernetesCluster, team: Team, nodes: GroupNodes) -> Objec
         f"share-{nodes.name}",
         api="batch/v1",
         namespace=team.namespace,
-        spec={"backoffLimit": 2, "template": {"spec": pod_of_a_share(wanted, nodes)}},
+        spec={"backoffLimit": 2, "template": pod_template(wanted, team, pod_of_a_share(wanted, nodes))},
     )
     return _in_queue(wanted, team, job)
+
+
+def pod_template(wanted: KubernetesCluster, team: Team, pod: Object) -> Mapping[str, Any]:
+    """Return the template of a Job's pods, which names the team's queue where Volcano schedules them.
+
+    Args:
+        wanted: The cluster.
+        team: Whose the job is.
+        pod: The specification of its pods.
+    """
+    if wanted.settings.queues != "volcano":
+        return {"spec": pod}
+    return {"metadata": {"annotations": {QUEUE_ANNOTATION: team.name}}, "spec": pod}
 
 
 def pod_of_a_share(wanted: KubernetesCluster, nodes: GroupNodes) -> Object:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cdk_training_cluster_manifests.kubernetes import kueue
 from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
-from cdk_training_cluster_manifests.kubernetes.jobs import image_of, pod_of_a_share
+from cdk_training_cluster_manifests.kubernetes.jobs import image_of, pod_of_a_share, pod_template
 from cdk_training_cluster_manifests.kubernetes.objects import Object, an_object
 
 
@@ -40,7 +40,7 @@ def scaled_jobs(wanted: KubernetesCluster) -> Sequence[Object]:
         api="keda.sh/v1alpha1",
         namespace=team.namespace,
         spec={
-            "jobTargetRef": {"backoffLimit": 2, "template": {"spec": pod}},
+            "jobTargetRef": {"backoffLimit": 2, "template": pod_template(wanted, team, pod)},
             "pollingInterval": 30,
             "minReplicaCount": 0,
             "maxReplicaCount": shares,

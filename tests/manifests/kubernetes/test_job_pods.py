@@ -6,6 +6,7 @@ import pytest
 
 from admission_policies import POLICY, is_matched, refusals
 from cdk_training_cluster_file import read_cluster_file
+from cdk_training_cluster_manifests.kubernetes.charts import releases
 from cdk_training_cluster_manifests.kubernetes.cluster import KubernetesCluster
 from cdk_training_cluster_manifests.kubernetes.reading import wanted_of
 from examples import PROJECT
@@ -177,6 +178,23 @@ def test_jobs_of_volcano_are_in_the_queue_of_their_team_alone(queue: dict[str, s
     group = {"object": {"metadata": {"namespace": "research"}, "spec": queue}}
     assert (refusals(spec, group) != []) is is_refused
     assert _policy(wanted(), "cdk-training-cluster-job-queues") == []
+
+
+def test_pods_that_volcano_schedules_are_in_the_queue_of_their_team() -> None:
+    cluster = FOLDERS["volcano"]
+    of_teams = {each.namespace: each.name for each in cluster.teams}
+    jobs = {each["kind"]: each for each in objects(cluster, "Job", "ScaledJob")}
+    templates = {
+        "Job": jobs["Job"]["spec"]["template"],
+        "ScaledJob": jobs["ScaledJob"]["spec"]["jobTargetRef"]["template"],
+    }
+    for kind, template in templates.items():
+        assert template["spec"]["schedulerName"] == "volcano"
+        team = of_teams[jobs[kind]["metadata"]["namespace"]]
+        assert template["metadata"]["annotations"] == {"scheduling.volcano.sh/queue-name": team}
+    # Others get the queue of their namespace from this webhook, which the chart leaves out.
+    (chart,) = (each for each in releases(cluster) if each.name == "volcano")
+    assert "/podgroups/mutate" in chart.values["custom"]["enabled_admissions"].split(",")
 
 
 @pytest.mark.parametrize(
