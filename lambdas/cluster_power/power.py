@@ -10,7 +10,6 @@ from cluster_common.clients import Clients
 from cluster_common.errors import AWS_ERRORS
 from cluster_common.failures import Failures
 from cluster_common.owners.groups import OwnedGroup
-from cluster_common.owners.kinds import OWNER_KINDS
 from cluster_common.owners.making import make_owners
 from cluster_common.power_records import GroupState
 from cluster_common.reservations import NO_RESERVATIONS, Reservations, read_reservations
@@ -124,22 +123,8 @@ class Power:
         context = with_orders(context, orders)
         if ticks:
             self._report(decisions, read, self._give_notices(groups, context))
-        if command.action is not Action.STATUS:
-            self._report_lost(decisions)
         self._schedules = judge_schedules(groups, context)
         return decisions
-
-    def _report_lost(self, decisions: Sequence[Decision]) -> None:
-        """Fail where the recorded owner of nodes is gone and not replaced: no command stops its nodes."""
-        gone_before = self._now - self._settings.launch_grace
-        for name in (one.node_group for one in decisions if one.verdict is Verdict.ABSENT):
-            noun = OWNER_KINDS[self._settings.groups[name].owner_kind].noun
-            for owner in self._store.lost(name, gone_before):
-                self._failures.add_sentence(
-                    name,
-                    f"the {noun} {owner}, which has nodes by the last record, was not found. Its nodes may run on: "
-                    "look for it, and terminate them",
-                )
 
     def _give_notices(self, groups: Sequence[Group], context: Context) -> Context:
         """Record which stops by schedules are near, and return the context with them."""

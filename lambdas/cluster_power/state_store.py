@@ -118,17 +118,6 @@ class StateStore:
         self._read_again(_key(self._with_node_group(fresh)))
         return self.load([fresh])[0]
 
-    def lost(self, node_group: str, gone_before: datetime) -> list[str]:
-        """Return the recorded owners of a node group that are gone and may have nodes.
-
-        Args:
-            node_group: The node group.
-            gone_before: The last time at which a run found one of them.
-        """
-        owners = self._stored.get(node_group, _NOTHING).state.owners.items()
-        gone = {name: own.gone for name, own in owners if name not in self._present and own.size != 0}
-        return sorted(name for name, since in gone.items() if since and since <= gone_before)
-
     def order(self, node_group: str, order: Order, *, unless_changed: bool = False) -> None:
         """Record what a node group is meant to be. The order that is recorded last holds.
 
