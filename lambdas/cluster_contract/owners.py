@@ -1,6 +1,5 @@
 """What owns the nodes of a node group: the service that launches and terminates them."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,12 +86,10 @@ class OwnedGroupSettings:
     """What every function has to know of a node group.
 
     Attributes:
-        owner: What owns its nodes. Default: - an Auto Scaling group of the functions' stack.
-        resource: The digest of that group's logical id. Default: - the group is found by the tags of the cluster.
+        owner: What owns its nodes. Default: - an Auto Scaling group, which is found by its tags.
     """
 
     owner: OwnerSettings | None = None
-    resource: str = ""
 
     @property
     def owner_kind(self) -> OwnerKind:
@@ -100,20 +97,11 @@ class OwnedGroupSettings:
         return OwnerKind.AUTO_SCALING_GROUP if self.owner is None else self.owner.kind
 
 
-def logical_id_digest(logical_id: str) -> str:
-    """Return the digest of a resource's logical id, which settings hold in its place, since an environment is small.
-
-    Args:
-        logical_id: The logical id.
-    """
-    return hashlib.sha256(logical_id.encode()).hexdigest()[:8]
-
-
 def owners_of(kind: OwnerKind, groups: Mapping[str, OwnedGroupSettings]) -> dict[str, OwnerSettings]:
     """Return the owners of a kind that the settings name, by node group.
 
     Args:
-        kind: Any but Auto Scaling groups, which settings do not name by their ids.
+        kind: Any but Auto Scaling groups, which are found by their tags.
         groups: The node groups, by name.
     """
     return {name: group.owner for name, group in groups.items() if group.owner and group.owner.kind is kind}

@@ -82,7 +82,8 @@ class SpendFunctionSettings(FunctionSettings):
         topic_arn: The SNS topic that is notified. Empty: there is none.
         power_function: The name of the function that owns the sizes of node groups. Empty: there is none.
         state_table: The name of the cluster's state table.
-        stack_id: The id of the stack that the function and the cluster's Auto Scaling groups belong to.
+        stack_id: The end of the id of the stack that the function and the cluster's Auto Scaling groups belong to:
+            `/` and its UUID, since an environment is small.
         region: The region that the function runs in.
     """
 

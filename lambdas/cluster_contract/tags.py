@@ -21,9 +21,6 @@ others.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-autoscaling-autoscalinggroup-tagproperty.html
 """
 
-LOGICAL_ID_TAG = "aws:cloudformation:logical-id"
-"""On the same group, likewise: the logical id of its resource in the stack's template."""
-
 KEEP_TAG = "cdk-training-cluster:keep"
 """On an instance or its owner: it is not stopped for being idle. On an instance: it is not rebooted or replaced for
 its health either."""

@@ -10,14 +10,13 @@ import pytest
 
 from cdk_training_cluster.guardrails import IdleGroup
 from cluster_common.errors import PartialFailureError
-from cluster_contract.tags import STACK_ID_TAG
 from idle_on_aws import CLUSTER_TAG, GROUP, TYPE, ZONE, IdleOnAws
 from idle_policies import idle_statements
 from local_aws import LocalAws
 from policy_evaluator import is_allowed
 
 _NUMBERS = itertools.count(1)
-_TAG, _STACK = f"aws:ResourceTag/{CLUSTER_TAG}", f"aws:ResourceTag/{STACK_ID_TAG}"
+_TAG = f"aws:ResourceTag/{CLUSTER_TAG}"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,6 @@ def policy(aws: LocalAws) -> str:
             power="THE-CLUSTER-power",
             table="THE-CLUSTER-state",
             account=aws.account,
-            stack_id="THE-STACK",
         )
     )
 
@@ -43,17 +41,13 @@ def cluster(aws: LocalAws, policy: str) -> Iterator[IdleOnAws]:
     made = IdleOnAws(aws, f"faults-{next(_NUMBERS)}")
     aws.forget_calls()
     yield made
-    calls, statements = (
-        made.iam_calls(),
-        json.loads(policy.replace("THE-CLUSTER", made.name).replace("THE-STACK", made.stack)),
-    )
+    calls, statements = made.iam_calls(), json.loads(policy.replace("THE-CLUSTER", made.name))
     aws.clear_faults()
     aws.set_capacity(TYPE, ZONE, available=None)
     made.clean_up()
     assert calls
     assert [call for call in calls if not is_allowed(statements, call)] == []
-    other: dict[str, str | list[str]] = {_TAG: "another", _STACK: "another"}
-    other["dynamodb:LeadingKeys"] = ["idle#another"]
+    other: dict[str, str | list[str]] = {_TAG: "another", "dynamodb:LeadingKeys": ["idle#another"]}
     foreign = [replace(call, context={**call.context, **other}) for call in calls if call.context]
     assert [call for call in foreign if is_allowed(statements, call)] == []
 

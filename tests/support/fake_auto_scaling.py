@@ -11,7 +11,6 @@ from botocore.exceptions import ClientError
 from fake_service import ACCOUNT, REGION, STACK, FakePaginator, FakeService, refusal
 
 STACK_ID_TAG = "aws:cloudformation:stack-id"
-LOGICAL_ID_TAG = "aws:cloudformation:logical-id"
 
 NO_CAPACITY = (
     "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
@@ -229,9 +228,9 @@ class FakeAutoScaling(FakeService):
     def add(
         self, name: str, *, cluster: str, node_group: str, stack: str | None = STACK, **settings: Any
     ) -> FakeGroup:
-        """Make a group that carries a cluster's tags, in a stack or in none, with its name as its logical id."""
+        """Make a group that carries a cluster's tags, in a stack or in none."""
         tags = {"cdk-training-cluster:cluster": cluster, "cdk-training-cluster:node-group": node_group}
-        tags |= {STACK_ID_TAG: stack, LOGICAL_ID_TAG: name} if stack else {}
+        tags |= {STACK_ID_TAG: stack} if stack else {}
         self.groups[name] = FakeGroup(name=name, tags=tags | settings.pop("tags", {}), **settings)
         return self.groups[name]
 

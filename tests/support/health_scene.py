@@ -138,10 +138,7 @@ class HealthScene(Scene):
 
     def health(self, event: dict[str, Any] | None = None, alias: str = "") -> dict[str, dict[str, str]]:
         """Invoke the health function through an alias, or none, and return its summary by node."""
-        groups = {
-            name: OwnedGroupSettings(owner=own.owner, resource=own.resource)
-            for name, own in self.settings.groups.items()
-        }
+        groups = {name: OwnedGroupSettings(owner=own.owner) for name, own in self.settings.groups.items()}
         settings = HealthFunctionSettings(
             cluster=CLUSTER,
             groups=groups,

@@ -15,7 +15,6 @@ class Group:
     policy: Policy | None = None
     owner: OwnerSettings | None = None
     release: bool = False
-    resource: str = ""
 
 
 def idle_settings(
@@ -41,7 +40,6 @@ def idle_settings(
                 policy=policies.index(group.policy or whole),
                 owner=group.owner,
                 release=group.release,
-                resource=group.resource,
             )
             for name, group in given.items()
         },

@@ -10,7 +10,6 @@ from cdk_training_cluster import ClusterPower, DatasetHydration, IdlePolicy, Idl
 from cdk_training_cluster.guardrails import IdleGroup
 from cdk_training_cluster.guardrails.power import PowerGroup
 from fake_dynamodb import TABLE
-from fake_service import STACK
 from hydrated_files import hydrated_file_system
 from policy_evaluator import role_statements
 from synthesis import new_stack
@@ -27,7 +26,6 @@ def idle_statements(
     power: str,
     logs: str = "",
     account: str,
-    stack_id: str = STACK,
     table: str = TABLE,
     policy: IdlePolicy | None = None,
     preloads: bool = False,
@@ -41,7 +39,6 @@ def idle_statements(
         power: The name of the power function.
         logs: The ARN of the function's log group.
         account: The account.
-        stack_id: The id of its stack.
         table: The name of the state table.
         policy: The cluster's policy.
         preloads: Whether its nodes restore a data set.
@@ -78,7 +75,6 @@ def idle_statements(
         "AWS::Partition": "aws",
         "AWS::Region": "us-east-1",
         "AWS::AccountId": account,
-        "AWS::StackId": stack_id,
         **{name: topic for name, resource in template["Resources"].items() if resource["Type"] == "AWS::SNS::Topic"},
         **{
             name: f"arn:aws:lambda:us-east-1:{account}:function:{power}:{resource['Properties']['Name']}"

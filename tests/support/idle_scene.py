@@ -269,7 +269,7 @@ class IdleScene:
                         ids.remove(node.id)
         if order["action"] == "stop":
             for group in self.auto_scaling.groups.values():
-                if group.tags.get(NODE_GROUP_TAG, name) == name:
+                if group.tags[NODE_GROUP_TAG] == name:
                     group.desired = 0
             for fleet in self.ec2.fleets.values():
                 if fleet.tags[NODE_GROUP_TAG] == name:

@@ -13,10 +13,9 @@ from botocore.exceptions import ClientError
 from cluster_common.clients import Clients
 from cluster_common.power_records import GroupState, Record, State
 from cluster_contract.aliases import Alias
-from cluster_contract.owners import OwnerKind, OwnerSettings, logical_id_digest
+from cluster_contract.owners import OwnerKind, OwnerSettings
 from cluster_contract.power import PowerFunctionSettings, PowerGroupSettings
 from cluster_contract.schedule import ScheduleSettings
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_power.power import Power
@@ -152,12 +151,6 @@ class Scene:
         return self.auto_scaling.add(
             settings.pop("name", f"{node_group}-asg"), cluster=CLUSTER, node_group=node_group, **settings
         )
-
-    def untag(self, group: FakeGroup) -> None:
-        """Let the settings name a group, as a deployment does, and another remove the tags of the cluster."""
-        node_group = group.tags.pop(NODE_GROUP_TAG)
-        del group.tags[CLUSTER_TAG]
-        self.details.setdefault(node_group, {})["resource"] = logical_id_digest(group.name)
 
     def move_to(self, stack: str) -> None:
         """Let CloudFormation move the cluster to another stack, with its groups."""

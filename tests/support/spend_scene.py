@@ -14,7 +14,6 @@ from cluster_common.actions import Action
 from cluster_common.clients import Clients
 from cluster_contract.aliases import Alias
 from cluster_contract.spend import SpendFunctionSettings, SpendGroupSettings
-from cluster_contract.tags import NODE_GROUP_TAG
 from cluster_power.callers import Caller
 from cluster_power.commands import parse_command
 from cluster_spend.spend import SpendRun
@@ -176,7 +175,7 @@ class SpendScene:
         """Launch nodes of a group, some time ago."""
         made = []
         for _ in range(count):
-            tags = {CLUSTER_TAG: CLUSTER, NODE_GROUP_TAG: node_group}
+            tags = {CLUSTER_TAG: CLUSTER, "cdk-training-cluster:node-group": node_group}
             node = FakeNode(id=f"i-{len(self.ec2.nodes):017x}", launched=self.now - age, tags=tags)
             node.instance_type = raw.pop("instance_type", node.instance_type)
             node.raw = {"Placement": {"AvailabilityZone": "us-east-1b"}, **raw}
@@ -217,12 +216,14 @@ class SpendScene:
         self.power.now = self.now
         for group in self.power.auto_scaling.groups.values():
             group.settle(self.now)
-            self._end_nodes(group.tags.get(NODE_GROUP_TAG, "workers"), group.desired)
+            self._end_nodes(group.tags["cdk-training-cluster:node-group"], group.desired)
         return self.run("tick")
 
     def _end_nodes(self, node_group: str, desired: int) -> None:
         """Let nodes go that their group has no more."""
-        of_group = [one for one in self.ec2.nodes.values() if one.tags[NODE_GROUP_TAG] == node_group]
+        of_group = [
+            one for one in self.ec2.nodes.values() if one.tags["cdk-training-cluster:node-group"] == node_group
+        ]
         for node in [one for one in of_group if one.state == "running"][desired:]:
             self.end(node)
 

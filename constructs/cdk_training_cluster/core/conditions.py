@@ -27,11 +27,6 @@ class _Here:
         return Aws.REGION
 
     @cached_property
-    def stack_id(self) -> str:
-        """The stack's id."""
-        return Aws.STACK_ID
-
-    @cached_property
     def url_suffix(self) -> str:
         """The end of the names of AWS's hosts, such as `amazonaws.com`."""
         return Aws.URL_SUFFIX

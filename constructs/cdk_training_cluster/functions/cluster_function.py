@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -120,7 +120,7 @@ class ClusterFunction(Construct):
         max_event_age = max_event_age or Duration.minutes(1)
         self._max_event_age_seconds, self._retries = max_event_age.to_seconds(), retries
         source = function_source(package)
-        variables = _environment(self, package, settings, environment or {}, longest_id_bytes)
+        variables = _environment(package, settings, environment or {}, longest_id_bytes)
         self._variables, self._longest_id_bytes = variables, longest_id_bytes
         self.log_group: logs.LogGroup = logs.LogGroup(
             self,
@@ -296,7 +296,7 @@ class ClusterFunction(Construct):
             ValueError: The settings are too large beside its ARN.
         """
         self._variables[BACKUP_TOPIC_VARIABLE] = topic.topic_arn
-        _check_size(self, self.package, self._variables, self._longest_id_bytes)
+        _check_size(self.package, self._variables, self._longest_id_bytes)
         self.function.add_environment(BACKUP_TOPIC_VARIABLE, topic.topic_arn)
         topic.grant_publish(self.role)
 
@@ -360,7 +360,7 @@ class ClusterFunction(Construct):
 
 
 def _environment(
-    scope: Construct, package: str, settings: Mapping[str, object], more: Mapping[str, str], longest_id: int
+    package: str, settings: Mapping[str, object], more: Mapping[str, str], longest_id: int
 ) -> dict[str, str]:
     variables = {
         f"{package.upper()}_SETTINGS": json.dumps(settings, separators=(",", ":"), sort_keys=True, allow_nan=False),
@@ -369,12 +369,12 @@ def _environment(
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **more,
     }
-    _check_size(scope, package, variables, longest_id)
+    _check_size(package, variables, longest_id)
     return variables
 
 
-def _check_size(scope: Construct, package: str, variables: Mapping[str, str], longest_id: int) -> None:
-    size = sum(len(name) + _bytes(scope, value, longest_id) for name, value in variables.items())
+def _check_size(package: str, variables: Mapping[str, str], longest_id: int) -> None:
+    size = sum(len(name) + _bytes(value, longest_id) for name, value in variables.items())
     if size > _MAXIMUM_ENVIRONMENT_BYTES:
         raise ValueError(
             f"settings of {package} must fit into {_MAXIMUM_ENVIRONMENT_BYTES} bytes of environment, got {size}: "
@@ -383,13 +383,10 @@ def _check_size(scope: Construct, package: str, variables: Mapping[str, str], lo
         )
 
 
-def _bytes(scope: Construct, value: str, longest_id: int) -> int:
-    """Return how many bytes a text has in the function; the text of some tokens is known before a deployment."""
-    if not _TOKEN.sub("", value):
-        return _UNRESOLVED_BYTES * len(_TOKEN.findall(value))
-    found = {token: Stack.of(scope).resolve(token) for token in _TOKEN.findall(value)}
-    known = {token: text if isinstance(text, str) else "?" * longest_id for token, text in found.items()}
-    return len(_TOKEN.sub(lambda token: known[token[0]], value).encode())
+def _bytes(value: str, longest_id: int) -> int:
+    literals = _TOKEN.sub("", value)
+    tokens = len(_TOKEN.findall(value))
+    return len(literals.encode()) + tokens * (longest_id if literals else _UNRESOLVED_BYTES)
 
 
 def _public_layer(scope: Construct) -> lambda_.ILayerVersion:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, NotRequired, TypedDict, Unpack
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration, Fn
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -197,6 +197,11 @@ class Guardrail(Construct):
             topic: The topic.
         """
         self._cluster_function.add_backup_topic(topic)
+
+    @property
+    def _stack_id_end(self) -> str:
+        """The end of the stack's id: `/` and its UUID, which has fewer bytes than the id."""
+        return f"/{Fn.select(2, Fn.split('/', Aws.STACK_ID))}"
 
     def _line(self, label: str, metric: str, statistic: str = "Average") -> Line:
         return Line.of(label, function_metric(self._cluster_name, metric, statistic))

@@ -6,7 +6,6 @@ from aws_cdk import aws_iam as iam
 
 from cdk_training_cluster.core.acknowledgements import acknowledge
 from cdk_training_cluster.core.conditions import HERE, in_this_region
-from cluster_contract.tags import STACK_ID_TAG
 
 AUTO_SCALING_GROUPS = "autoscaling:{account}:autoScalingGroup:*:autoScalingGroupName/*"
 INSTANCES = "ec2:{account}:instance/*"
@@ -29,7 +28,7 @@ class ClusterPermissions:
             own_tags: The keys of the tags that the function itself writes, with `*` for any text.
         """
         self._role, self._own_tags = role, own_tags
-        self._of_this_cluster = {tag_key: cluster_name}
+        self._of_this_cluster = {f"aws:ResourceTag/{tag_key}": cluster_name}
 
     def read(self, actions: Sequence[str]) -> None:
         """Allow actions that take no resource.
@@ -53,9 +52,7 @@ class ClusterPermissions:
         tag_suffix: str = "",
         tagged: Mapping[str, object] | None = None,
     ) -> None:
-        """Allow actions on resources that carry the cluster's tag, or on Auto Scaling groups of the role's stack.
-
-        Whoever may write tags may take the cluster's tag from a group, and no tag that CloudFormation writes.
+        """Allow actions on resources that carry the cluster's tag.
 
         Args:
             actions: The actions.
@@ -63,13 +60,11 @@ class ClusterPermissions:
             own_tags_only: Whether the actions write tags, of which only the function's own may be written.
             without_tags: The keys of tags that no resource has which is written on.
             tag_suffix: What follows the keys of the function's own tags. Default: - nothing.
-            tagged: The tags that the resources carry. Default: - the cluster's, or the stack's id on a group.
+            tagged: The tags that the resources carry. Default: - the cluster's.
         """
-        if tagged is None:
-            tagged = {STACK_ID_TAG: HERE.stack_id} if resources == AUTO_SCALING_GROUPS else self._of_this_cluster
-        conditions: dict[str, dict[str, object]] = {
-            "StringEquals": {f"aws:ResourceTag/{key}": value for key, value in tagged.items()}
-        }
+        conditions: dict[str, dict[str, object]] = {"StringEquals": dict(self._of_this_cluster)}
+        if tagged is not None:
+            conditions["StringEquals"] = {f"aws:ResourceTag/{key}": value for key, value in tagged.items()}
         if own_tags_only:
             # All of no keys are the function's own, and DeleteTags without a key takes every tag away.
             # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
@@ -85,5 +80,5 @@ class ClusterPermissions:
         acknowledge(
             self._role,
             f"AwsSolutions-IAM5[Resource::{nag_says}]",
-            "Names and ids are made at deployment or launch; the condition on a tag limits the writes.",
+            "Names and ids are made at deployment or launch; the condition on the cluster's tag limits the writes.",
         )

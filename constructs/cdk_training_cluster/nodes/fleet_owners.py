@@ -31,7 +31,7 @@ class MadeOwner:
 
     Attributes:
         resource: The resource. What must be there before nodes start is made a dependency of it.
-        settings: What the functions have to know of it. Default: - an Auto Scaling group.
+        settings: What the functions have to know of it. Default: - an Auto Scaling group, which is found by its tags.
         size_permissions: What whoever gives it a size must be allowed beside the action that does.
             Default: - nothing.
     """

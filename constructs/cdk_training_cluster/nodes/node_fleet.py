@@ -79,7 +79,7 @@ class NodeFleet(Fleet):
         reservation_id: The reservation, made or existing, that all the nodes are launched into. None: there is none.
         owner: What launches the nodes and replaces them: the Auto Scaling group, the Spot Fleet, or a resource of the
             cluster's orchestrator.
-        owner_settings: What the functions have to know of it. None: an Auto Scaling group, found by its logical id.
+        owner_settings: What the functions have to know of it. None: an Auto Scaling group, found by its tags.
         size_permissions: What whoever gives the owner a size must be allowed beside the action that does.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-templates.html
@@ -221,12 +221,6 @@ class NodeFleet(Fleet):
         if isinstance(self.owner, autoscaling.CfnAutoScalingGroup):
             return self.owner
         raise ValueError(self._owned_otherwise("Auto Scaling group"))
-
-    @property
-    def owner_logical_id(self) -> str | None:
-        """The logical id of the Auto Scaling group, by which the functions find it. None: something else runs the
-        nodes."""
-        return self.owner.logical_id if self.owner_settings is None else None
 
     @property
     def auto_scaling_group_name(self) -> str:

@@ -1,6 +1,6 @@
 """Auto Scaling groups as owners of nodes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,14 +10,14 @@ from cluster_common.owners.ec2_nodes import terminate
 from cluster_common.owners.groups import Activity, OwnedGroup, OwnedNode, is_old
 from cluster_common.owners.kinds import AUTO_SCALING_GROUP
 from cluster_common.owners.node_owner import OwnerBusyError, Reading
-from cluster_contract.owners import logical_id_digest
-from cluster_contract.tags import CLUSTER_TAG, LOGICAL_ID_TAG, NODE_GROUP_TAG, STACK_ID_TAG
+from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG, STACK_ID_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_autoscaling.type_defs import (
         ActivityTypeDef,
         AutoScalingGroupTypeDef,
+        FilterTypeDef,
         LaunchTemplateSpecificationTypeDef,
     )
     from mypy_boto3_ec2.client import EC2Client
@@ -35,10 +35,7 @@ _NOT_ALIVE = frozenset({"Terminated", "Warmed:Terminated", "Warmed:Stopped", "Wa
 
 
 class AutoScalingGroups:
-    """The cluster's Auto Scaling groups: those of its stack that the settings name, or with its tag.
-
-    Others can write and remove the cluster's tags, and none that CloudFormation writes.
-    """
+    """The cluster's Auto Scaling groups: those of its stack with its tag, which others can write too."""
 
     traits = AUTO_SCALING_GROUP
 
@@ -48,7 +45,7 @@ class AutoScalingGroups:
         once: "Callable[[], AutoScalingClient]",
         ec2: "Callable[[], EC2Client]",
         cluster: str,
-        node_groups: Mapping[str, str],
+        node_groups: Collection[str],
         *,
         stack_id: str,
         tag: str = CLUSTER_TAG,
@@ -60,27 +57,26 @@ class AutoScalingGroups:
             once: Makes a client that sends a request once.
             ec2: Makes the client of EC2.
             cluster: The value of the tag on the groups.
-            node_groups: The node groups that they should own, each with the digest of its group's logical id. Empty:
-                it is found by its tags.
-            stack_id: The id of the stack that they belong to.
+            node_groups: The node groups that they should own.
+            stack_id: The id of the stack that they belong to, or the end of it that has the UUID.
             tag: The key of that tag.
         """
         self.node_groups = node_groups
         self._client = client
         self._once = once
         self._ec2 = ec2
-        self._named = {digest: name for name, digest in node_groups.items() if digest}
         self._cluster_tag = {tag: cluster}
         self._stack_id = stack_id
 
     def read(self, node_group: str | None = None) -> Reading:
-        """Find the cluster's groups in its stack, or those of one node group."""
+        """Find the cluster's groups by its tag, or those of one node group."""
+        wanted = {**self._cluster_tag, **({NODE_GROUP_TAG: node_group} if node_group else {})}
+        filters: list[FilterTypeDef] = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
         pages = self._client.get_paginator("describe_auto_scaling_groups").paginate(
-            Filters=[{"Name": f"tag:{STACK_ID_TAG}", "Values": [self._stack_id]}], PaginationConfig={"PageSize": 100}
+            Filters=filters, PaginationConfig={"PageSize": 100}
         )
         groups = self._own(raw for page in pages for raw in page["AutoScalingGroups"])
-        wanted = [group for group in groups if node_group in (None, group.node_group)]
-        return Reading(groups=sorted(wanted, key=lambda group: (group.node_group, group.name)))
+        return Reading(groups=sorted(groups, key=lambda group: (group.node_group, group.name)))
 
     def describe(self, group: OwnedGroup) -> OwnedGroup | None:
         """Read one group again by its name. None: it is gone, or has become another cluster's."""
@@ -205,23 +201,17 @@ class AutoScalingGroups:
         )
 
     def _own(self, raws: "Iterator[AutoScalingGroupTypeDef]") -> list[OwnedGroup]:
-        found = []
-        for raw in raws:
-            tags = _tags(raw)
-            node_group = self._node_group(tags)
-            if node_group is not None:
-                is_configured = node_group in self.node_groups
-                group = auto_scaling_group(raw, tags, node_group=node_group, is_configured=is_configured)
-                found.append(group)
-        return found
+        tagged = ((raw, _tags(raw)) for raw in raws)
+        return [
+            auto_scaling_group(raw, tags, is_configured=tags.get(NODE_GROUP_TAG) in self.node_groups)
+            for raw, tags in tagged
+            if self._is_own(tags)
+        ]
 
-    def _node_group(self, tags: Mapping[str, str]) -> str | None:
-        """Return the node group that a group belongs to. Empty: its tags name none. None: it is not the cluster's."""
-        if not self._stack_id or tags.get(STACK_ID_TAG) != self._stack_id:
-            return None
-        named = self._named.get(logical_id_digest(tags.get(LOGICAL_ID_TAG, "")))
-        is_tagged = self._cluster_tag.items() <= tags.items()
-        return named or (tags.get(NODE_GROUP_TAG, "") if is_tagged else None)
+    def _is_own(self, tags: Mapping[str, str]) -> bool:
+        """Say whether a group has the cluster's tag and, from CloudFormation, that of its stack."""
+        is_of_stack = bool(self._stack_id) and tags.get(STACK_ID_TAG, "").endswith(self._stack_id)
+        return is_of_stack and self._cluster_tag.items() <= tags.items()
 
 
 @contextmanager
@@ -247,14 +237,13 @@ def _tags(raw: "AutoScalingGroupTypeDef") -> dict[str, str]:
 
 
 def auto_scaling_group(
-    raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, node_group: str = "", is_configured: bool = True
+    raw: "AutoScalingGroupTypeDef", tags: Mapping[str, str], *, is_configured: bool = True
 ) -> OwnedGroup:
     """Return what DescribeAutoScalingGroups says of a group.
 
     Args:
         raw: The group.
         tags: Its tags.
-        node_group: The node group that it belongs to. Default: - the caller knows it.
         is_configured: Whether the cluster's file gives its node group an Auto Scaling group.
     """
     instances = [one for one in raw.get("Instances", []) if one["LifecycleState"] not in _NOT_ALIVE]
@@ -273,7 +262,7 @@ def auto_scaling_group(
     }
     return OwnedGroup(
         name=raw["AutoScalingGroupName"],
-        node_group=node_group,
+        node_group=tags.get(NODE_GROUP_TAG, ""),
         is_configured=is_configured,
         desired=raw["DesiredCapacity"],
         minimum=raw["MinSize"],

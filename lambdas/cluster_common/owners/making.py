@@ -46,11 +46,9 @@ def make_owners(
         for kind in kinds
     }
     if OwnerKind.AUTO_SCALING_GROUP in kinds:
-        own = {
-            name: group.resource for name, group in groups.items() if group.owner_kind is OwnerKind.AUTO_SCALING_GROUP
-        }
+        names = [name for name, group in groups.items() if group.owner_kind is OwnerKind.AUTO_SCALING_GROUP]
         made = (clients.auto_scaling(), clients.auto_scaling_once, clients.ec2)
-        adapters.append(AutoScalingGroups(*made, cluster, own, stack_id=stack_id, tag=tag))
+        adapters.append(AutoScalingGroups(*made, cluster, names, stack_id=stack_id, tag=tag))
     for kind in OwnerKind:
         if kind in kinds and kind in _NAMED:
             adapters.append(_NAMED[kind](clients, named[kind]))

@@ -9,7 +9,7 @@ import pytest
 from cdk_training_cluster import IdlePolicy, IdleSignal
 from cdk_training_cluster.guardrails import IdleGroup
 from cluster_contract.idle import Policy, Signal, SignalKind
-from fake_service import ACCOUNT, REGION, STACK
+from fake_service import ACCOUNT, REGION
 from idle_policies import FAILED_EVENTS, idle_statements
 from idle_scene import CLUSTER, POWER, TOPIC, IdleScene
 from policy_evaluator import Call, is_allowed, unused
@@ -20,7 +20,7 @@ LAMBDA_CALLS = [
     *(Call(action=f"logs:{verb}", resource=f"{LOGS}:log-stream:1") for verb in ("CreateLogStream", "PutLogEvents")),
     Call(action="sqs:SendMessage", resource=FAILED_EVENTS),
 ]
-TAG, STACK_TAG = (f"aws:ResourceTag/{key}" for key in ("cdk-training-cluster:cluster", "aws:cloudformation:stack-id"))
+TAG = "aws:ResourceTag/cdk-training-cluster:cluster"
 IDLE_KEYS = ["cdk-training-cluster:idle-note"]
 _SESSION = Policy(signals=(Signal(kind=SignalKind.SESSION),))
 
@@ -157,8 +157,8 @@ def test_no_write_reaches_what_is_not_the_clusters(
     foreign = [
         replace(
             call,
-            context={key: value for key, value in call.context.items() if key not in (TAG, STACK_TAG)}
-            | ({TAG: cluster, STACK_TAG: f"{STACK}0"} if cluster else {}),
+            context={key: value for key, value in call.context.items() if key != TAG}
+            | ({TAG: cluster} if cluster else {}),
         )
         for call in writes
     ]
@@ -173,7 +173,6 @@ def test_no_write_reaches_what_is_not_the_clusters(
     assert [call for call in foreign if is_allowed(statements, call)] == []
 
 
-OWN: dict[str, str | list[str]] = {TAG: CLUSTER, STACK_TAG: STACK}
 INSTANCE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
 GROUP = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:0:autoScalingGroupName/workers-asg"
 
@@ -198,7 +197,7 @@ GROUP = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:0:autoScalingG
 def test_nothing_else_can_be_written(
     everything: tuple[list[dict[str, Any]], list[Call]], action: str, resource: str
 ) -> None:
-    context: dict[str, str | list[str]] = {TAG: CLUSTER, STACK_TAG: STACK, "aws:TagKeys": IDLE_KEYS}
+    context: dict[str, str | list[str]] = {TAG: CLUSTER, "aws:TagKeys": IDLE_KEYS}
 
     assert not is_allowed(everything[0], Call(action=action, resource=resource, context=context))
 
@@ -229,7 +228,7 @@ def test_no_tag_but_its_own_can_be_written_or_taken_away(
     allowed = {
         name: is_allowed(
             everything[0],
-            Call(action=action, resource=resource, context=OWN | ({"aws:TagKeys": keys} if keys else {})),
+            Call(action=action, resource=resource, context={TAG: CLUSTER} | ({"aws:TagKeys": keys} if keys else {})),
         )
         for name, keys in {
             "own": IDLE_KEYS,

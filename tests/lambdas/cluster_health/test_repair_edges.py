@@ -244,15 +244,6 @@ def test_a_report_while_a_node_group_has_two_owners_is_kept(scene: HealthScene, 
     assert scene.node_record(node).draining_faults
 
 
-def test_a_group_that_lost_the_tags_of_its_cluster_has_its_nodes_repaired(
-    scene: HealthScene, group: FakeGroup
-) -> None:
-    node = ids(group)[0]
-    scene.untag(group)
-    scene.fault(node)
-    assert scene.drained(node)[node]["outcome"] == "reboot"
-
-
 def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_no_node_from_its_repair(
     scene: HealthScene, group: FakeGroup
 ) -> None:

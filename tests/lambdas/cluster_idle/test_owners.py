@@ -1,15 +1,12 @@
 """Owners of nodes: what of them is not seen keeps nodes running."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
 from cluster_contract.idle import IdleScope, Policy
-from cluster_contract.owners import logical_id_digest
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from fake_instances import FakeNode
 from idle_scene import IdleScene, verdicts
 
@@ -62,15 +59,6 @@ def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_none_of_it
 
     assert verdicts(scene.ticks(35)) == ["stop"] * 2
     assert "cdk-training-cluster:idle-note" not in scene.auto_scaling.groups["other"].tags
-
-
-def test_a_group_that_lost_the_tags_of_its_cluster_is_stopped_when_its_nodes_are_idle() -> None:
-    scene = IdleScene()
-    scene.add_group(count=2)
-    scene.groups["workers"] = replace(scene.groups["workers"], resource=logical_id_digest("workers-asg"))
-    for key in (CLUSTER_TAG, NODE_GROUP_TAG):
-        del scene.auto_scaling.groups["workers-asg"].tags[key]
-    assert verdicts(scene.ticks(35)) == ["stop"] * 2
 
 
 def test_both_groups_of_a_node_group_are_stopped_when_all_of_their_nodes_are_idle() -> None:

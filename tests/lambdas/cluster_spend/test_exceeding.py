@@ -1,13 +1,11 @@
 """A budget that is exceeded: who is warned, what is stopped or limited, and what an operator can do about it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_contract.owners import logical_id_digest
 from cluster_contract.spend import OnExceed, SpendGroupSettings
 from fake_auto_scaling import FakeGroup
 from spend_scene import P5, START, SpendScene
@@ -123,16 +121,6 @@ def test_a_group_of_another_owner_with_the_tags_of_a_node_group_keeps_none_of_it
     scene.tick(60)
     scene.tick(35)
     assert (group.desired, scene.power.auto_scaling.groups["other"].desired) == (0, 1)
-
-
-def test_a_group_that_lost_the_tags_of_its_cluster_is_stopped_by_the_budget(
-    scene: SpendScene, group: FakeGroup
-) -> None:
-    scene.power.untag(group)
-    scene.groups["workers"] = replace(scene.groups["workers"], resource=logical_id_digest(group.name))
-    scene.tick(60)
-    scene.tick(35)
-    assert group.desired == 0
 
 
 def test_no_new_nodes_limits_at_once_with_one_message() -> None:

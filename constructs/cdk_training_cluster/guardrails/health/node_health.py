@@ -13,7 +13,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, Unit
 from cdk_training_cluster.core.encryption import KeyUser, allow
 from cdk_training_cluster.core.times import to_duration
@@ -166,10 +165,7 @@ class NodeHealth(Guardrail):
         if not fleets:
             raise ValueError("fleets must hold the nodes of at least one group, got none")
         self.policy: HealthPolicy = policy or HealthPolicy()
-        groups = {
-            fleet.node_group.name: OwnedGroup(owner=fleet.owner_settings, logical_id=fleet.owner_logical_id)
-            for fleet in fleets
-        }
+        groups = {fleet.node_group.name: OwnedGroup(owner=fleet.owner_settings) for fleet in fleets}
         if self.policy.act and not any(OWNER_ACTIONS[group.owner_kind].repairs for group in groups.values()):
             raise ValueError(
                 "act of the health policy must be left out: no node group has nodes that the function can repair, "
@@ -177,14 +173,11 @@ class NodeHealth(Guardrail):
             )
         settings = HealthFunctionSettings(
             cluster=cluster_name,
-            groups={
-                name: OwnedGroupSettings(owner=group.owner_settings, resource=group.resource)
-                for name, group in groups.items()
-            },
+            groups={name: OwnedGroupSettings(owner=group.owner_settings) for name, group in groups.items()},
             policy=self.policy.to_contract(),
             topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
-            stack_id=HERE.stack_id,
+            stack_id=self._stack_id_end,
         )
         permissions = HealthPermissions(cluster_name, groups.values(), act=self.policy.act)
 
@@ -289,7 +282,7 @@ class NodeHealth(Guardrail):
             default_result="CONTINUE",
             heartbeat_timeout=self.policy.grace_seconds,
         )
-        let_nodes_complete_actions(fleet, fleet.role.grant_principal, self._cluster_name)
+        let_nodes_complete_actions(fleet.role.grant_principal, self._cluster_name)
 
     def _make_rule(self, id: str, description: str, pattern: events.EventPattern) -> None:
         """Bring events to the function; one that cannot be brought for an hour goes to its queue of failed events.

@@ -29,9 +29,4 @@ class IdleGroup(OwnedGroup):
             fleet: The nodes.
             policy: When they are idle and what becomes of them.
         """
-        return cls(
-            policy=policy,
-            owner=fleet.owner_settings,
-            logical_id=fleet.owner_logical_id,
-            released=fleet.node_group.capacity.releases,
-        )
+        return cls(policy=policy, owner=fleet.owner_settings, released=fleet.node_group.capacity.releases)

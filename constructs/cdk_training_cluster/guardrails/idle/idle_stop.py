@@ -10,7 +10,6 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
-from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, LogTable, Panel, Unit
 from cdk_training_cluster.functions import Guardrail, GuardrailArguments, GuardrailSpec, Silence
 from cdk_training_cluster.guardrails.hydration import DatasetHydration
@@ -169,10 +168,7 @@ class IdleStop(Guardrail):
             policies=tuple(PolicySettings.of(each, signals) for each in distinct),
             groups={
                 name: IdleGroupSettings(
-                    policy=distinct.index(own[name]),
-                    owner=group.owner_settings,
-                    resource=group.resource,
-                    release=group.released,
+                    policy=distinct.index(own[name]), owner=group.owner_settings, release=group.released
                 )
                 for name, group in groups.items()
             },
@@ -185,7 +181,7 @@ class IdleStop(Guardrail):
             preloads=hydration is not None and hydration.document is not None,
             topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
-            stack_id=HERE.stack_id,
+            stack_id=self._stack_id_end,
             power_function=power.function.function_name if power is not None and groups else "",
         )
         self._make(settings, IdlePermissions(self._cluster_name, tag_key, groups.values(), policies).grant)

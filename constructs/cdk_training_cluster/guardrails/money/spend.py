@@ -10,7 +10,6 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_training_cluster.capacity import MAX_HOURLY_USD
-from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Panel, PanelKind, Threshold, Unit
 from cdk_training_cluster.functions import (
     ClusterPermissions,
@@ -175,7 +174,7 @@ class ClusterSpend(Guardrail):
             topic_arn=self._alert_topic.topic_arn,
             power_function=power.function.function_name if power is not None and self._acts else "",
             state_table=self.state.table_name,
-            stack_id=HERE.stack_id,
+            stack_id=self._stack_id_end,
         )
         self._make(settings, self._grant)
         if power is not None and self._acts:

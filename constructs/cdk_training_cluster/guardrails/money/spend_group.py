@@ -50,7 +50,6 @@ class SpendGroup(OwnedGroup):
             else 0,
             reservations=tuple(dict.fromkeys([*own, *capacity.reservation_ids, *capacity.block_ids])),
             owner=fleet.owner_settings,
-            logical_id=fleet.owner_logical_id,
             released=capacity.releases,
             orchestrator=orchestrator or {},
         )
@@ -62,7 +61,6 @@ class SpendGroup(OwnedGroup):
             volume_gib=self.root_volume_gib,
             reservations=tuple(self.reservations),
             owner=self.owner_settings,
-            resource=self.resource,
             release=self.released,
             orchestrator=self.orchestrator,
         )

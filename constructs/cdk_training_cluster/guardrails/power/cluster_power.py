@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar, Unpack
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_training_cluster.core.conditions import HERE
 from cdk_training_cluster.core.dashboards.rows import DashboardRow, Line, Panel, PanelKind, Unit, function_metric
 from cdk_training_cluster.core.encryption import KeyUser, allow
 from cdk_training_cluster.core.times import to_duration, to_time
@@ -169,7 +168,7 @@ class ClusterPower(Guardrail):
             closing_notice=to_time(closing_notice or to_duration(PowerFunctionSettings.closing_notice)),
             topic_arn=self._alert_topic.topic_arn,
             state_table=self.state.table_name,
-            stack_id=HERE.stack_id,
+            stack_id=Aws.STACK_ID,
         )
         self._make(
             settings,

@@ -8,7 +8,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 
-from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
@@ -27,7 +26,7 @@ from cdk_training_cluster.nodes.utilization import accelerator_count
 from cdk_training_cluster.validation.checks import is_unknown, shown
 from cdk_training_cluster.validation.kinds import checked
 from cluster_contract.metrics import NODE_METRICS, node_namespace
-from cluster_contract.tags import CLUSTER_TAG, STACK_ID_TAG
+from cluster_contract.tags import CLUSTER_TAG
 
 # What is safe unquoted in a metric's dimension, a StatsD tag and a systemd unit alike.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -260,7 +259,7 @@ class NodeBootstrap(Construct):
         principal.add_to_principal_policy(self._reading_of_assets())
         let_write_metrics(principal, node_namespace(cluster_name))
         if launch_hook is not None:
-            let_nodes_complete_actions(self, principal, cluster_name)
+            let_nodes_complete_actions(principal, cluster_name)
 
     def _reading_of_assets(self) -> iam.PolicyStatement:
         assets = (asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets)
@@ -273,14 +272,10 @@ class NodeBootstrap(Construct):
         ]
 
 
-def let_nodes_complete_actions(scope: Construct, principal: iam.IPrincipal, cluster_name: str) -> None:
+def let_nodes_complete_actions(principal: iam.IPrincipal, cluster_name: str) -> None:
     """Let nodes tell Auto Scaling that they are set up, or may be terminated.
 
-    Others may take the cluster's tag from a group, and not the id of its stack. A role of another stack cannot name
-    that id: each stack would need the other first.
-
     Args:
-        scope: What is in the stack of their groups.
         principal: Their role.
         cluster_name: The value of the tag on their groups.
 
@@ -293,19 +288,18 @@ def let_nodes_complete_actions(scope: Construct, principal: iam.IPrincipal, clus
             conditions=in_this_region(),
         )
     )
-    # An imported role is a construct too, though none of this language's class.
-    role = cast("IConstruct", principal) if Construct.is_construct(principal) else None
-    is_here = role is not None and Stack.of(role).node.addr == Stack.of(scope).node.addr
-    tag, value = (STACK_ID_TAG, HERE.stack_id) if is_here else (CLUSTER_TAG, cluster_name)
     principal.add_to_principal_policy(
         iam.PolicyStatement(
             actions=["autoscaling:CompleteLifecycleAction"],
             resources=[HERE.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")],
-            conditions={"StringEquals": {f"aws:ResourceTag/{tag}": value}},
+            conditions={"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster_name}},
         )
     )
-    if role is not None:
-        acknowledge(role, f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON)
+    # An imported role is a construct too, though none of this language's class.
+    if Construct.is_construct(principal):
+        acknowledge(
+            cast("IConstruct", principal), f"AwsSolutions-IAM5[Resource::{_GROUPS_AS_NAG_SAYS}]", _GROUPS_REASON
+        )
 
 
 def _collector_settings(collector: Collector | None, cluster_name: str, node_group: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ from aws_cdk.assertions import Template
 
 from cdk_training_cluster import ClusterState, HealthPolicy, NodeHealth
 from fake_dynamodb import TABLE
-from fake_service import STACK
 from fleet_scene import bought_each
 from health_scene import REPLACE, HealthScene, aws_event, ids
 from policy_evaluator import Call, is_allowed, role_statements, unused
@@ -40,7 +39,6 @@ def statements() -> list[dict[str, Any]]:
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
         "AWS::AccountId": ACCOUNT,
-        "AWS::StackId": STACK,
         of_type["AWS::SNS::Topic", False]: TOPIC,
         f"{of_type['AWS::DynamoDB::Table', False]}.Arn": TABLE_ARN,
         f"{of_type['AWS::Logs::LogGroup', True]}.Arn": f"{LOGS}:*",

@@ -11,8 +11,7 @@ from aws_cdk.assertions import Template
 from moto.events.models import EventPattern
 
 from cdk_training_cluster import Capacity, HealthPolicy, HyperPodCluster, NodeGroup, NodeHealth
-from cluster_contract.tags import CLUSTER_TAG, STACK_ID_TAG
-from fake_service import STACK
+from cluster_contract.tags import CLUSTER_TAG
 from fleet_scene import bought_each
 from policy_evaluator import Call, is_allowed, role_statements
 from synthesis import ZONE, new_stack, only, resources
@@ -20,10 +19,7 @@ from synthesis import ZONE, new_stack, only, resources
 ACCOUNT, REGION = "111122223333", "us-east-1"
 _NODE = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-0a1b2c3d4e5f67890"
 _GROUP = f"arn:aws:autoscaling:{REGION}:{ACCOUNT}:autoScalingGroup:1:autoScalingGroupName/pod-workers"
-_OURS, _THEIRS = (
-    {f"aws:ResourceTag/{CLUSTER_TAG}": name, f"aws:ResourceTag/{STACK_ID_TAG}": stack}
-    for name, stack in (("pod", STACK), ("other", STACK.replace("/1", "/2")))
-)
+_OURS, _THEIRS = ({f"aws:ResourceTag/{CLUSTER_TAG}": name} for name in ("pod", "other"))
 _REPAIRS = [
     *(
         Call(action=f"autoscaling:{verb}", resource=_GROUP, context=_OURS)
@@ -52,7 +48,7 @@ def _statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
     values = {name: f"arn:aws:any:::{name}" for name in names} | {
         f"{name}.Arn": f"arn:aws:any:::{name}" for name in names
     }
-    here = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::StackId": STACK}
+    here = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws"}
     (found,) = (name for name, one in names.items() if one["Type"] == "AWS::IAM::Role" and name.startswith(role))
     return role_statements(template, found, values | here)
 

@@ -15,7 +15,7 @@ from cdk_training_cluster.functions.owner_permissions import OWNER_ACTIONS
 from cdk_training_cluster.guardrails.power import ClusterPower, PowerGroup
 from cluster_contract.owners import OwnerKind, OwnerSettings
 from fake_dynamodb import TABLE
-from fake_service import ACCOUNT, REGION, STACK
+from fake_service import ACCOUNT, REGION
 from policy_evaluator import Call, is_allowed, role_statements, unused
 from power_scene import CLUSTER, TOPIC, Scene
 from synthesis import new_stack
@@ -54,7 +54,6 @@ def made(stack: Stack, groups: dict[str, PowerGroup]) -> list[dict[str, Any]]:
             "AWS::Partition": "aws",
             "AWS::Region": REGION,
             "AWS::AccountId": ACCOUNT,
-            "AWS::StackId": STACK,
             ids["AWS::SNS::Topic"]: TOPIC,
             f"{ids['AWS::DynamoDB::Table']}.Arn": TABLE_ARN,
             f"{ids['AWS::Logs::LogGroup']}.Arn": f"{LOGS}:*",
@@ -285,7 +284,7 @@ def test_owners_are_written_on_by_their_own_verbs_within_the_cluster(
         context: dict[str, str | list[str]] = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
         return is_allowed(statements, Call(action=action, resource=on, context=context | {"aws:TagKeys": WRITTEN}))
 
-    own = {"cdk-training-cluster:cluster": CLUSTER, "aws:cloudformation:stack-id": STACK}
+    own = {"cdk-training-cluster:cluster": CLUSTER}
     assert [action for action in actions if not allowed(action, own)] == []
     assert [action for action in actions if allowed(action, {})] == []
     # The Auto Scaling group under a managed node group has the tags of EKS only.
@@ -312,7 +311,7 @@ EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 FLEET = f"{EC2}:spot-fleet-request/sfr-1"
 RESERVATION = f"{EC2}:capacity-reservation/cr-1"
 GROUP = Scene().add().arn
-OWN, OF_STACK = (f"aws:ResourceTag/{key}" for key in ("cdk-training-cluster:cluster", "aws:cloudformation:stack-id"))
+OWN = "aws:ResourceTag/cdk-training-cluster:cluster"
 WRITTEN = ["cdk-training-cluster:power"]
 
 
@@ -328,21 +327,18 @@ WRITTEN = ["cdk-training-cluster:power"]
         ("autoscaling:CreateOrUpdateTags", GROUP),
     ],
 )
-def test_a_write_ends_at_the_clusters_tag_or_stack_account_and_region(
+def test_a_write_ends_at_the_clusters_tag_account_and_region(
     statements: list[dict[str, Any]], action: str, resource: str
 ) -> None:
-    # Others may write the tag of the cluster on a group, or remove it, and not that of the stack.
-    tag, own, other = (OWN, CLUSTER, "other-pod") if ":ec2:" in resource else (OF_STACK, STACK, f"{STACK}0")
-
-    def allowed(resource: str = resource, value: str = "") -> bool:
-        context: dict[str, str | list[str]] = {"aws:TagKeys": WRITTEN} | ({tag: value} if value else {})
+    def allowed(resource: str = resource, cluster: str = "") -> bool:
+        context: dict[str, str | list[str]] = {"aws:TagKeys": WRITTEN} | ({OWN: cluster} if cluster else {})
         return is_allowed(statements, Call(action=action, resource=resource, context=context))
 
-    assert allowed(value=own)
-    assert not allowed(value=other)
+    assert allowed(cluster=CLUSTER)
+    assert not allowed(cluster="other-pod")
     assert not allowed()
-    assert not allowed(resource.replace(ACCOUNT, "999999999999"), value=own)
-    assert not allowed(resource.replace(REGION, "eu-west-1"), value=own)
+    assert not allowed(resource.replace(ACCOUNT, "999999999999"), cluster=CLUSTER)
+    assert not allowed(resource.replace(REGION, "eu-west-1"), cluster=CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +357,7 @@ def test_a_write_ends_at_the_clusters_tag_or_stack_account_and_region(
 def test_no_other_write_and_no_other_tag_is_allowed(
     statements: list[dict[str, Any]], action: str, resource: str, keys: list[str]
 ) -> None:
-    context: dict[str, str | list[str]] = {OWN: CLUSTER, OF_STACK: STACK, "aws:TagKeys": keys}
+    context: dict[str, str | list[str]] = {OWN: CLUSTER, "aws:TagKeys": keys}
 
     assert not is_allowed(statements, Call(action=action, resource=resource, context=context))
 

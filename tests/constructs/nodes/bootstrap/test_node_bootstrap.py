@@ -152,7 +152,7 @@ def test_with_a_hook_the_role_may_complete_actions_of_its_cluster_s_groups(clust
         },
         {
             "Action": "autoscaling:CompleteLifecycleAction",
-            "Condition": {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-id": {"Ref": "AWS::StackId"}}},
+            "Condition": {"StringEquals": {"aws:ResourceTag/cdk-training-cluster:cluster": "llama"}},
             "Effect": "Allow",
             "Resource": {
                 "Fn::Join": [

@@ -7,8 +7,6 @@ import pytest
 
 from cluster_common.owners.auto_scaling_groups import AutoScalingGroups
 from cluster_common.owners.groups import OwnedGroup, OwnedNode
-from cluster_contract.owners import logical_id_digest
-from cluster_contract.tags import CLUSTER_TAG, NODE_GROUP_TAG
 from fake_auto_scaling import FakeAutoScaling
 from fake_service import STACK
 
@@ -22,9 +20,9 @@ def no_ec2() -> "EC2Client":
     raise AssertionError
 
 
-def owner(fake: FakeAutoScaling, stack_id: str = STACK, resource: str = "") -> AutoScalingGroups:
+def owner(fake: FakeAutoScaling, stack_id: str = STACK) -> AutoScalingGroups:
     client = cast("AutoScalingClient", fake)
-    return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", {"workers": resource}, stack_id=stack_id)
+    return AutoScalingGroups(client, lambda: client, no_ec2, "base-pod", ["workers"], stack_id=stack_id)
 
 
 def read(fake: FakeAutoScaling) -> list[OwnedGroup]:
@@ -106,43 +104,11 @@ def test_a_group_with_the_tags_of_the_cluster_that_is_not_of_its_stack_is_not_th
     assert owner(fake).describe(replace(own, name="foreign")) is None
 
 
-def test_groups_are_searched_by_the_tag_that_others_cannot_write() -> None:
-    fake = FakeAutoScaling()
-    owner(fake).read("workers")
-    [(_, parameters)] = fake.requests
-    assert parameters["Filters"] == [{"Name": "tag:aws:cloudformation:stack-id", "Values": [STACK]}]
-
-
-def test_no_group_is_the_clusters_while_the_id_of_its_stack_is_unknown() -> None:
+@pytest.mark.parametrize(("end", "is_own"), [("/1", True), ("/2", False), ("", False)])
+def test_the_end_of_its_stacks_id_names_a_group(end: str, is_own: bool) -> None:
     fake = FakeAutoScaling()
     fake.add("asg", cluster="base-pod", node_group="workers")
-    assert owner(fake, "").read().groups == []
-
-
-@pytest.mark.parametrize("tags", [{}, {CLUSTER_TAG: "other-pod"}, {CLUSTER_TAG: "base-pod", NODE_GROUP_TAG: "eval"}])
-@pytest.mark.parametrize("node_group", [None, "workers"])
-def test_a_group_that_the_settings_name_is_that_of_its_node_group_whatever_others_tag(
-    node_group: str | None, tags: dict[str, str]
-) -> None:
-    fake = FakeAutoScaling()
-    raw = fake.add("asg", cluster="base-pod", node_group="workers")
-    named = owner(fake, resource=logical_id_digest("asg"))
-    [own] = named.read(node_group).groups
-    for key in (CLUSTER_TAG, NODE_GROUP_TAG):
-        del raw.tags[key]
-    raw.tags |= tags
-
-    [found] = named.read(node_group).groups
-
-    assert (found.name, found.node_group, found.is_configured) == (own.name, "workers", True)
-    assert named.describe(own) == found
-
-
-@pytest.mark.parametrize(("stack", "name"), [(None, "asg"), (STACK.replace("/1", "/2"), "asg"), (STACK, "login")])
-def test_another_group_without_the_tags_of_the_cluster_is_not_the_clusters(stack: str | None, name: str) -> None:
-    fake = FakeAutoScaling()
-    fake.add(name, cluster="other-pod", node_group="workers", stack=stack)
-    assert owner(fake, resource=logical_id_digest("asg")).read().groups == []
+    assert bool(owner(fake, end).read().groups) is is_own
 
 
 def test_each_node_is_read_with_its_state() -> None:
@@ -164,7 +130,7 @@ def test_a_termination_is_requested_by_the_client_that_sends_a_request_once() ->
         lambda: cast("AutoScalingClient", once),
         no_ec2,
         "base-pod",
-        {"workers": ""},
+        ["workers"],
         stack_id=STACK,
     )
 

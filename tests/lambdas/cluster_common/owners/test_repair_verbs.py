@@ -46,7 +46,7 @@ def fake() -> FakeAutoScaling:
 def owner(fake: FakeAutoScaling, ec2: Ec2) -> AutoScalingGroups:
     client = cast("AutoScalingClient", fake)
     return AutoScalingGroups(
-        client, lambda: client, lambda: cast("EC2Client", ec2), "base-pod", {"workers": ""}, stack_id=STACK
+        client, lambda: client, lambda: cast("EC2Client", ec2), "base-pod", ["workers"], stack_id=STACK
     )
 
 
