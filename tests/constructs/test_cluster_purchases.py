@@ -97,7 +97,7 @@ def test_eight_p5_with_network_and_file_system_are_a_small_template() -> None:
     template = Template.from_stack(stack).to_json()
     only(stack, "AWS::EC2::VPC")
     # Of them 24 are the power function's, 23 the health function's, 21 the network's, 20 the idle stop's, 2 the jobs'
-    # role's. Three functions have the id of the stack in their environments, 200 bytes together; the description names
+    # role's. Three functions have the id of the stack in their environments, 200 bytes together. The description has
     # the security group of the nodes, and each cluster has two namespaces of metrics, 340 bytes together.
     assert len(template["Resources"]) <= 123
     # As CDK writes it, indented by one space.
