@@ -6,7 +6,6 @@ import re
 import pytest
 
 from cluster_common.errors import PartialFailureError
-from cluster_contract.tags import NODE_GROUP_TAG
 from cluster_power.state_store import UnreadableStateError
 from fake_service import STACK
 from power_scene import Scene
@@ -288,21 +287,6 @@ def test_a_group_of_another_owner_with_the_tags_of_a_node_group_is_never_seen(
     scene.minute(2)
 
     assert (running, group.desired, foreign.desired, foreign.tags) == (8, 0, 3, before)
-
-
-@pytest.mark.parametrize("tags", [("eval", "workers"), ("eval", None), (None, None), ("eval", "other")])
-def test_a_tag_that_another_wrote_gives_a_group_to_no_other_node_group(tags: tuple[str | None, str | None]) -> None:
-    scene = Scene(counts={"workers": 8, "eval": 4})
-    groups = workers, evaluating = scene.add("workers"), scene.add("eval", maximum=8)
-    scene.minute(3)
-    for group, tag in zip(groups, tags, strict=True):
-        del group.tags[NODE_GROUP_TAG]
-        group.tags |= {NODE_GROUP_TAG: tag} if tag else {}
-    scene.minute(3)
-    assert (workers.in_service, evaluating.in_service) == (8, 4)
-    scene.order("stop", node_groups=["eval"])
-    scene.minute(3)
-    assert (workers.in_service, evaluating.in_service) == (8, 0)
 
 
 def test_an_item_that_cannot_be_read_stops_everything_but_an_order(scene: Scene) -> None:
