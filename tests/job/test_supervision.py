@@ -27,7 +27,11 @@ sys.exit(code)
 SAVES = "import os, signal, sys; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3)); {}; signal.pause()"
 SAVES_NOT = "import os, signal; {}; signal.pause()"
 SIGNAL = "os.kill(int(os.environ['CLUSTER_RUN']), signal.{})"
-DRAIN = "open(os.environ['TRAINING_CLUSTER_DRAIN'] + '/spot', 'w').write('EC2 takes it back')"
+# In one step, as `write_drain_request` does: a reader sees no request without its sentence.
+DRAIN = (
+    "folder = os.environ['TRAINING_CLUSTER_DRAIN']; new = open(folder + '/.spot.new', 'w'); "
+    "new.write('EC2 takes it back'); new.close(); os.rename(folder + '/.spot.new', folder + '/spot')"
+)
 
 
 def run(folder: Path, worker: str, *, seconds: float, restarts: int = 0) -> int:
@@ -68,21 +72,23 @@ def test_processes_that_ended_for_a_drain_are_not_started_again(
     assert "the processes have ended, and torchrun ends too" in capfd.readouterr().err
 
 
-_UNDRAINED = """
+_UNDRAINED = f"""
 import os, signal, time
 signal.alarm(60)
+def request():
+    {DRAIN}
 folder = os.environ['TRAINING_CLUSTER_DRAIN']
 def drained(*_):
     drains.append(1)
     if len(drains) == 1:
         os.remove(folder + '/spot')
         time.sleep(2)
-        open(folder + '/spot', 'w').write('EC2 takes it back')
+        request()
     else:
         os._exit(3)
 drains = []
 signal.signal(signal.SIGUSR1, drained)
-open(folder + '/spot', 'w').write('EC2 takes it back')
+request()
 while True:
     signal.pause()
 """
